@@ -19,20 +19,20 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
 _Row = tuple[str, str, str]
-_PICTURES, _OBJECTS, _CLAIMS = 9_768, 80_180, 100
+_PICTURES, _OBJECTS, _PREDICTIONS = 9_768, 80_180, 100
 _PART = 20
 _RESAMPLES = 1000
 
 
 def corner_recall() -> _Row:
     """AR of corner cases, of the paper's three groups, and with intervals, in CPU seconds."""
-    truth, claims = _set()
+    truth, predictions = _set()
     alone = CornerConfig(groups=("corner",), precision="never")
-    evaluate(claims, truth, alone)
+    evaluate(predictions, truth, alone)
     told = [
-        ("corner", _spent(lambda: evaluate(claims, truth, alone))),
-        ("three groups", _spent(lambda: evaluate(claims, truth, CornerConfig()))),
-        (f"{_RESAMPLES:,} draws", _spent(lambda: evaluate(claims, truth, alone, resamples=_RESAMPLES))),
+        ("corner", _spent(lambda: evaluate(predictions, truth, alone))),
+        ("three groups", _spent(lambda: evaluate(predictions, truth, CornerConfig()))),
+        (f"{_RESAMPLES:,} draws", _spent(lambda: evaluate(predictions, truth, alone, resamples=_RESAMPLES))),
     ]
     what = "corner cases: 9,768 images, 80,180 objects, 100 predictions an image, with both trivial answers"
     return what, "–", ", ".join(f"{name} {seconds:.2f} s CPU" for name, seconds in told)
@@ -56,8 +56,8 @@ def corner_pycocotools() -> _Row:
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
-    truth, claims = made_up(_PICTURES // _PART, _OBJECTS // _PART)
-    held, results = _as_coco(truth), _as_results(claims)
+    truth, predictions = made_up(_PICTURES // _PART, _OBJECTS // _PART)
+    held, results = _as_coco(truth), _as_results(predictions)
 
     def official() -> float:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -71,11 +71,11 @@ def corner_pycocotools() -> _Row:
         return float(judge.stats[8])
 
     config = CornerConfig(groups=("all",), precision="always")
-    ours = evaluate(claims, truth, config).value("all_ar")
+    ours = evaluate(predictions, truth, config).value("all_ar")
     theirs, started = official(), time.process_time()
     official()
     slow = time.process_time() - started
-    fast = _spent(lambda: evaluate(claims, truth, config))
+    fast = _spent(lambda: evaluate(predictions, truth, config))
     same = "equal" if ours is not None and abs(ours - theirs) < 1e-9 else f"{ours} and {theirs}"
     told = f"pycocotools {slow:.1f} s CPU, ours {fast:.2f} s with trivial answers; AR is {same}"
     return f"a {_PART}th of it, AR and AP, beside pycocotools", "equal to 1e-9", told
@@ -93,19 +93,19 @@ def made_up(pictures: int = _PICTURES, objects: int = _OBJECTS, seed: int = 0) -
     names = np.array([f"{n:06d}.jpg" for n in range(pictures)])
     item = np.sort(rng.integers(0, pictures, objects))
     true = _boxes(objects, rng)
-    claimed = np.repeat(np.arange(pictures), _CLAIMS)
-    boxes = _boxes(len(claimed), rng)
+    predicted = np.repeat(np.arange(pictures), _PREDICTIONS)
+    boxes = _boxes(len(predicted), rng)
     first = np.searchsorted(item, np.arange(pictures + 1))
-    near = (rng.random(len(claimed)) < 1 / 3) & (first[claimed + 1] > first[claimed])
-    span = np.maximum(first[claimed + 1] - first[claimed], 1)
-    which = np.minimum(first[claimed] + (rng.random(len(claimed)) * span).astype(int), objects - 1)
+    near = (rng.random(len(predicted)) < 1 / 3) & (first[predicted + 1] > first[predicted])
+    span = np.maximum(first[predicted + 1] - first[predicted], 1)
+    which = np.minimum(first[predicted] + (rng.random(len(predicted)) * span).astype(int), objects - 1)
     boxes[near] = true[which[near]] + rng.normal(0, 6, (int(near.sum()), 4))
     boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2])
     common = rng.random(objects) < 0.65
     kinds = pl.Series(rng.choice(["pedestrian", "cyclist", "vehicle"], objects))
     videos = pl.DataFrame({"video": names}).with_columns(width_px=1920, height_px=1020)
     frames = pl.DataFrame({"video": names}).with_columns(frame=pl.lit(0, dtype=pl.Int64), annotated=True)
-    told = pl.Series(rng.choice(["pedestrian", "cyclist", "vehicle", "none"], len(claimed)))
+    told = pl.Series(rng.choice(["pedestrian", "cyclist", "vehicle", "none"], len(predicted)))
     truth = Scenes(
         videos=videos,
         frames=frames.with_columns(image_id=np.arange(pictures)),
@@ -115,12 +115,12 @@ def made_up(pictures: int = _PICTURES, objects: int = _OBJECTS, seed: int = 0) -
             novel=~common,
         ),
     )
-    claims = _table(names[claimed], boxes).with_columns(
-        score=rng.permutation(len(claimed)) / len(claimed),
+    predictions = _table(names[predicted], boxes).with_columns(
+        score=rng.permutation(len(predicted)) / len(predicted),
         common=pl.when(told != "none").then(told),
         novel=told == "none",
     )
-    return truth, Predictions(boxes=claims)
+    return truth, Predictions(boxes=predictions)
 
 
 @cache
@@ -150,10 +150,10 @@ def _as_coco(truth: Scenes) -> dict[str, Any]:
     return {"info": {}, "images": images, "categories": [{"id": 1}], "annotations": annotations}
 
 
-def _as_results(claims: Predictions) -> list[dict[str, Any]]:
-    numbers = claims.boxes["video"].cast(pl.String).str.slice(0, 6).cast(pl.Int64).to_list()
-    scores = claims.boxes["score"].to_list()
-    rows = (row for _, row in _rows(claims.boxes))
+def _as_results(predictions: Predictions) -> list[dict[str, Any]]:
+    numbers = predictions.boxes["video"].cast(pl.String).str.slice(0, 6).cast(pl.Int64).to_list()
+    scores = predictions.boxes["score"].to_list()
+    rows = (row for _, row in _rows(predictions.boxes))
     return [
         {**row, "image_id": image, "category_id": 1, "score": score}
         for row, image, score in zip(rows, numbers, scores, strict=True)

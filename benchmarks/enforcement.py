@@ -34,12 +34,12 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="folder for drives and detections")
     asked = parser.parse_args()
     scenes = generate_road_scenes(videos=40, frames=60, seed=11)
-    claims = simulate_detections(scenes, seed=12)
+    predictions = simulate_detections(scenes, seed=12)
     if asked.write is not None:
         save(scenes, asked.write / "drives", overwrite=True)
-        save(claims, asked.write / "detections", overwrite=True)
-    bound = bind_to_predictions(open_requirements([asked.requirements]), claims)
-    rows, own = build_score_rows(claims, bound), claims.boxes["score"].to_numpy()
+        save(predictions, asked.write / "detections", overwrite=True)
+    bound = bind_to_predictions(open_requirements([asked.requirements]), predictions)
+    rows, own = build_score_rows(predictions, bound), predictions.boxes["score"].to_numpy()
     has_solver = importlib.util.find_spec("pysat") is not None
     for threshold in THRESHOLDS:
         scores = np.ascontiguousarray(rows[own >= np.float32(threshold)])

@@ -27,27 +27,27 @@ _TEN = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 
 def road_frames() -> tuple[str, str, str]:
     """A ROAD-shaped set: frame-mAP of agentness and five kinds."""
-    scenes, claims = _road()
-    found = call(lambda: _frame_ap(claims, scenes, (0.5,)), times=3)
-    got = f"{found.seconds:.2f} s ({_size(scenes, claims)})"
+    scenes, predictions = _road()
+    found = call(lambda: _frame_ap(predictions, scenes, (0.5,)), times=3)
+    got = f"{found.seconds:.2f} s ({_size(scenes, predictions)})"
     return "ROAD-shaped: frame-mAP of all kinds at 0.5", "2 s", got
 
 
 def road_link() -> tuple[str, str, str]:
     """A ROAD-shaped set: paths and labelled tubes as the published builder makes them."""
-    _, claims = _road()
-    link(claims, LinkerConfig.reference())
-    found = call(lambda: link(claims, LinkerConfig.reference()), times=3)
-    mended = call(lambda: link(claims, LinkerConfig.default()), times=3)
-    linked = link(claims, LinkerConfig.reference())
+    _, predictions = _road()
+    link(predictions, LinkerConfig.reference())
+    found = call(lambda: link(predictions, LinkerConfig.reference()), times=3)
+    mended = call(lambda: link(predictions, LinkerConfig.default()), times=3)
+    linked = link(predictions, LinkerConfig.reference())
     got = f"{found.seconds:.2f} s for {len(linked.tubes):,} tubes (default: {mended.seconds:.2f} s)"
     return "ROAD-shaped: link and label, reference", "1 s", got
 
 
 def road_videos() -> tuple[str, str, str]:
     """A ROAD-shaped set: video-mAP of all kinds from 4 thresholds and the mean of ten."""
-    scenes, claims = _road()
-    linked = link(claims, LinkerConfig.reference())
+    scenes, predictions = _road()
+    linked = link(predictions, LinkerConfig.reference())
     levels = (0.2, 0.5, 0.75, *_TEN)
     match_tubes(linked, scenes, _REFERENCE, levels)
     found = call(lambda: _video_ap(linked, scenes, levels), times=3)
@@ -57,22 +57,20 @@ def road_videos() -> tuple[str, str, str]:
 def road_bootstrap() -> tuple[str, str, str]:
     """A ROAD-sized set: 1,000 draws of videos for frame- and video-mAP of all kinds."""
     scenes = generate_road_scenes(videos=18, frames=950, boxes_per_frame=6.0, seed=0)
-    claims = link(simulate_detections(scenes, seed=0), LinkerConfig.default())
-    once = call(lambda: evaluate(claims, scenes, DetectionConfig.default()), times=2)
-    drawn = call(lambda: evaluate(claims, scenes, DetectionConfig.default(), resamples=1000), times=1)
-    got = (
-        f"{drawn.seconds - once.seconds:.1f} s beside {once.seconds:.1f} s without ({_size(scenes, claims)})"
-    )
+    predictions = link(simulate_detections(scenes, seed=0), LinkerConfig.default())
+    once = call(lambda: evaluate(predictions, scenes, DetectionConfig.default()), times=2)
+    drawn = call(lambda: evaluate(predictions, scenes, DetectionConfig.default(), resamples=1000), times=1)
+    got = f"{drawn.seconds - once.seconds:.1f} s beside {once.seconds:.1f} s without ({_size(scenes, predictions)})"
     return "ROAD-sized: 1,000 draws over videos, boxes and tubes", "20 s", got
 
 
 def linker_speed() -> tuple[str, str, str]:
     """Ten detections a frame: frames per second of the batch, and of one update after another."""
     boxes, score = _moving(10, 20_000)
-    claims = _claims(boxes, score)
+    predictions = _predictions(boxes, score)
     config = LinkerConfig.default()
-    link(claims, config)
-    batch = call(lambda: link(claims, config), times=3)
+    link(predictions, config)
+    batch = call(lambda: link(predictions, config), times=3)
     frames = len(boxes)
     updates = _updates(boxes[:4000], score[:4000], config)
     got = f"{frames / batch.seconds:,.0f} frames/s (one update after another {1 / updates.mean():,.0f})"
@@ -102,27 +100,27 @@ def linker_plain() -> tuple[str, str, str]:
         linker.finish()
 
     plain = call(run, times=1)
-    ours = call(lambda: link(_claims(boxes, score), config), times=3)
+    ours = call(lambda: link(_predictions(boxes, score), config), times=3)
     got = f"{len(boxes) / plain.seconds:,.0f} frames/s (ours on the same: {len(boxes) / ours.seconds:,.0f})"
     return "the same in plain Python", "–", got
 
 
 def ucf24_frames(data: Path) -> tuple[str, str, str]:
     """UCF101-24 test: frame-mAP at one threshold and at ten, with actions of frames."""
-    scenes, claims = _ucf24(data)
-    one = call(lambda: _frame_ap(claims, scenes, (0.5,)), times=3)
-    ten = call(lambda: _frame_ap(claims, scenes, _TEN), times=2)
-    got = f"{one.seconds:.2f} s, {ten.seconds:.2f} s ({_size(scenes, claims)})"
+    scenes, predictions = _ucf24(data)
+    one = call(lambda: _frame_ap(predictions, scenes, (0.5,)), times=3)
+    ten = call(lambda: _frame_ap(predictions, scenes, _TEN), times=2)
+    got = f"{one.seconds:.2f} s, {ten.seconds:.2f} s ({_size(scenes, predictions)})"
     return "UCF101-24 test: frame-mAP at 0.5; at ten thresholds", "2 s; 5 s", got
 
 
 def ucf24_videos(data: Path) -> tuple[str, str, str]:
     """UCF101-24 test: video-mAP at 0.2, 0.5, 0.75 and 0.5:0.95 together."""
-    scenes, claims = _ucf24(data)
-    linked = link(claims, LinkerConfig.reference("ucf24"))
+    scenes, predictions = _ucf24(data)
+    linked = link(predictions, LinkerConfig.reference("ucf24"))
     levels = (0.2, 0.5, 0.75, *_TEN)
     found = call(lambda: _video_ap(linked, scenes, levels), times=3)
-    linking = call(lambda: link(claims, LinkerConfig.reference("ucf24")), times=2)
+    linking = call(lambda: link(predictions, LinkerConfig.reference("ucf24")), times=2)
     got = f"{found.seconds:.2f} s for {len(linked.tubes):,} tubes (linked in {linking.seconds:.1f} s)"
     return "UCF101-24 test: video-mAP at .2, .5, .75, .5:.95", "2 s", got
 
@@ -165,16 +163,16 @@ def _ucf24(data: Path) -> tuple[Scenes, Predictions]:
     return scenes, simulate_detections(scenes, seed=0, detector=Detector.ucf24())
 
 
-def _frame_ap(claims: Predictions, scenes: Scenes, levels: tuple[float, ...]) -> None:
-    compute_average_precisions(match_frames(claims, scenes, _REFERENCE, levels), _REFERENCE)
+def _frame_ap(predictions: Predictions, scenes: Scenes, levels: tuple[float, ...]) -> None:
+    compute_average_precisions(match_frames(predictions, scenes, _REFERENCE, levels), _REFERENCE)
 
 
-def _video_ap(claims: Predictions, scenes: Scenes, levels: tuple[float, ...]) -> None:
-    compute_average_precisions(match_tubes(claims, scenes, _REFERENCE, levels), _REFERENCE)
+def _video_ap(predictions: Predictions, scenes: Scenes, levels: tuple[float, ...]) -> None:
+    compute_average_precisions(match_tubes(predictions, scenes, _REFERENCE, levels), _REFERENCE)
 
 
-def _size(scenes: Scenes, claims: Predictions) -> str:
-    return f"{len(scenes.frames):,} frames, {len(claims.boxes):,} detections"
+def _size(scenes: Scenes, predictions: Predictions) -> str:
+    return f"{len(scenes.frames):,} frames, {len(predictions.boxes):,} detections"
 
 
 def _moving(detections: int, frames: int) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +185,7 @@ def _moving(detections: int, frames: int) -> tuple[np.ndarray, np.ndarray]:
     return boxes, rng.uniform(0.3, 0.9, (frames, detections))
 
 
-def _claims(boxes: np.ndarray, score: np.ndarray) -> Predictions:
+def _predictions(boxes: np.ndarray, score: np.ndarray) -> Predictions:
     """The same as a table, without classes."""
     import polars as pl
 

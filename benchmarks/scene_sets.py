@@ -12,7 +12,7 @@ Floats = np.ndarray
 
 
 def ava(
-    keyframes: int = 24_000, truths: int = 300_000, claims: int = 1_000_000, seed: int = 0
+    keyframes: int = 24_000, truths: int = 300_000, detections: int = 1_000_000, seed: int = 0
 ) -> tuple[Scenes, Predictions]:
     """Keyframes with persons of several labels each, and predictions around them: as large as the set of AVA."""
     rng = np.random.default_rng(seed)
@@ -40,7 +40,7 @@ def ava(
         labels=_labels(np.repeat(np.arange(persons), 2), label),
         meta=meta,
     )
-    found = claims // 4
+    found = detections // 4
     near = np.sort(rng.integers(0, persons, found))
     noisy = np.clip(corners[near] + rng.normal(0, 0.02, (found, 4)), 0, 1)
     noisy[:, 2:] = np.maximum(noisy[:, 2:], noisy[:, :2])
@@ -74,7 +74,7 @@ def _labels(box: Floats, label: Floats, score: Floats | None = None) -> pl.DataF
 
 
 def relations(
-    videos: int = 1000, truths: int = 10, claims: int = 200, frames: int = 60, seed: int = 0
+    videos: int = 1000, truths: int = 10, detections: int = 200, frames: int = 60, seed: int = 0
 ) -> tuple[Scenes, Predictions]:
     """Videos with a few persons who deal with each other, and many predictions about them."""
     rng = np.random.default_rng(seed)
@@ -102,7 +102,7 @@ def relations(
         meta=meta,
         **tables[0],
     )
-    rows = _relations(names, claims, persons, frames, words, rng)
+    rows = _relations(names, detections, persons, frames, words, rng)
     rows = rows.with_columns(score=pl.Series(rng.random(len(rows))))
     return truth, Predictions(relations=rows, meta=meta, **tables[1])
 
@@ -199,8 +199,8 @@ def sounds(n: int = 5000, size: int = 224, seed: int = 0) -> tuple[Scenes, Predi
     meta = Meta(vocabularies={"sound": tuple(f"sound {k}" for k in range(20))}, notes={"unit_pictures": True})
     places = pl.DataFrame({"video": names, "width_px": [1] * n, "height_px": [1] * n})
     maps = rng.random((n, size * size), dtype=np.float32)
-    claimed = table.select("sound", "video").with_columns(
+    predicted = table.select("sound", "video").with_columns(
         pl.Series("map", maps, dtype=pl.Array(pl.Float32, size * size)),
         map_width=pl.Series(np.full(n, size, dtype=np.int64)),
     )
-    return Scenes(videos=places, boxes=boxes, sounds=table, meta=meta), Predictions(sounds=claimed)
+    return Scenes(videos=places, boxes=boxes, sounds=table, meta=meta), Predictions(sounds=predicted)

@@ -50,7 +50,7 @@ def scene_actions_plain() -> _Row:
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "metrics" / "actions"))
     from plain_actions import Row, official  # type: ignore[import-not-found]
 
-    truth, claims = scene_sets.ava(keyframes=480, truths=6000, claims=20_000)
+    truth, predictions = scene_sets.ava(keyframes=480, truths=6000, predictions=20_000)
 
     def rows(held: Scenes | Predictions) -> list[Row]:
         table = held.labels.join(held.boxes, on="box", maintain_order="left")
@@ -59,10 +59,10 @@ def scene_actions_plain() -> _Row:
         columns = [table[name].to_list() for name in ("video", "frame", *CORNERS)]
         return [Row(*row) for row in zip(*columns, ids, score, strict=True)]
 
-    true, claimed = rows(truth), rows(claims)
-    plain = call(lambda: official(true, claimed, ()), times=1)
+    true, predicted = rows(truth), rows(predictions)
+    plain = call(lambda: official(true, predicted, ()), times=1)
     config = ACTIONS["ava-official"]()
-    ours = call(lambda: actions(claims, truth, config), times=3)
+    ours = call(lambda: actions(predictions, truth, config), times=3)
     return (
         "a fiftieth of it in plain Python",
         "–",
@@ -99,14 +99,14 @@ def _timed(
     resamples: int,
 ) -> str:
     """Seconds under each config, compiled; and how long the draws take under the last."""
-    truth, claims = sets()
+    truth, predictions = sets()
     told = []
     for name in names:
         config = configs[name]()
-        evaluate(claims, truth, config)
-        seconds = call(partial(evaluate, claims, truth, config), times=2).seconds
+        evaluate(predictions, truth, config)
+        seconds = call(partial(evaluate, predictions, truth, config), times=2).seconds
         told.append(f"{name} {seconds:.2f} s")
-    drawn = call(partial(evaluate, claims, truth, config, resamples=resamples), times=1).seconds
+    drawn = call(partial(evaluate, predictions, truth, config, resamples=resamples), times=1).seconds
     return f"{', '.join(told)}; {resamples:,} draws {drawn - seconds:.1f} s more"
 
 

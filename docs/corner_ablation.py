@@ -89,8 +89,8 @@ def town(root: Path, out: Path) -> Town:
     knobs = compute_states(grid.proposals, scenes)
     states: dict[str, Any] = dict(compute_trivial_states(scenes))
     counts = {"whole image": grid.pictures, "random boxes": 100 * grid.pictures}
-    for name, claims in dbscan(erring, out / "dbscan").items():
-        states[name], counts[name] = compute_states([claims], scenes)[0], len(claims.boxes)
+    for name, predictions in dbscan(erring, out / "dbscan").items():
+        states[name], counts[name] = compute_states([predictions], scenes)[0], len(predictions.boxes)
     for base, state, count in zip(BASES, compute_states(bound.proposals, scenes), bound.counts, strict=True):
         for row, place in zip(rows, places, strict=True):
             if row.base == base and row.knob == INPUTS:
@@ -163,8 +163,8 @@ def faulty(order: Any, folder: Path) -> dict[str, Any]:
                 found[name].append(build_proposal_rows(propose(seen, CopgConfig.angle(), geometry), *at))
         for number, rows in enumerate(found.values()):
             save(merge_proposal_rows(rows), folder / str(number))
-    claims = [open_predictions(folder / str(number)) for number in range(len(FAULTS))]
-    return dict(zip(FAULTS, compute_states(claims, scenes), strict=True))
+    predictions = [open_predictions(folder / str(number)) for number in range(len(FAULTS))]
+    return dict(zip(FAULTS, compute_states(predictions, scenes), strict=True))
 
 
 def lost_objects(order: Any, path: Path) -> dict[str, pl.DataFrame]:

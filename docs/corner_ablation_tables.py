@@ -126,7 +126,9 @@ def knobs_of(held: Town) -> pl.DataFrame:
     from roadaware.analysis.corner_tables import build_ablation_table
     from roadaware.protocols.copg_ablation import compute_score
 
-    return build_ablation_table(*held.cells, held.grid, [compute_score(state, RESAMPLES) for state in held.knobs])
+    return build_ablation_table(
+        *held.cells, held.grid, [compute_score(state, RESAMPLES) for state in held.knobs]
+    )
 
 
 def knob_lines(table: pl.DataFrame) -> str:

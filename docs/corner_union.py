@@ -158,7 +158,7 @@ def make(root: Path, folder: Path) -> None:
     pl.DataFrame(lost).write_parquet(folder / "losses.parquet")
 
 
-def claims(root: Path, folder: Path) -> dict[str, Any]:
+def predictions(root: Path, folder: Path) -> dict[str, Any]:
     """Variant to its proposals, those over time among them."""
     from roadaware.corner_cases.runner import Order, load_run_inputs
     from roadaware.corner_cases.tracking import track_proposals
@@ -234,7 +234,7 @@ def main(made: Path, out: Path) -> None:
     for town in TOWNS:
         (out / town).mkdir(parents=True, exist_ok=True)
         make(made / town, out / town)
-        held = claims(made / town, out / town)
+        held = predictions(made / town, out / town)
         parts[town] = judge(made / town, held)
         counts.update({name: len(each.boxes) for name, each in held.items()})
         pictures += len(next(iter(parts[town].values())).items)

@@ -61,10 +61,10 @@ def variants(boxes: pl.DataFrame) -> dict[str, Floats]:
     }
 
 
-def judged(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes], place: str) -> Any:
+def judged(predictions: Mapping[str, Predictions], truth: Mapping[str, Scenes], place: str) -> Any:
     """The state of all towns together, ranked one way."""
     whole: Any = None
-    for town, found in claims.items():
+    for town, found in predictions.items():
         scores = pl.Series(variants(found.boxes)[place])
         ranked = drop_classes(found.with_tables(boxes=found.boxes.with_columns(score=scores)))
         state = evaluate(ranked, truth[town], _CONFIG).state
@@ -74,7 +74,7 @@ def judged(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes], place
     return whole
 
 
-def table(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> list[str]:
+def table(predictions: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> list[str]:
     """Rows of how well each ranking does, with what it gains over the plain one under the same weightings.
 
     Below them: what the product of both gains over the memory alone.
@@ -88,8 +88,8 @@ def table(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
         value = (values[metric] or 0) - (other[metric] or 0)
         return told(value, resamples[metric, None] - others[metric, None], units, "difference")
 
-    for name in variants(next(iter(claims.values())).boxes):
-        state = judged(claims, truth, name)
+    for name in variants(next(iter(predictions.values())).boxes):
+        state = judged(predictions, truth, name)
         units = Units(len(state.videos), RESAMPLES, 0)
         values, resamples = known[name] = compute_values(state), resample_metrics(state, RESAMPLES, 0)
         cells = [told(values[metric], resamples[metric, None], units) for metric in METRICS]
@@ -108,12 +108,12 @@ def told(value: float | None, resamples: Floats, units: Units, scale: Scale = "s
     return f"{100 * (value or 0):{sign}.1f} [{ends}]"
 
 
-def kinds_of(claims: Predictions, scenes: Scenes) -> npt.NDArray[np.str_]:
+def kinds_of(predictions: Predictions, scenes: Scenes) -> npt.NDArray[np.str_]:
     """(n,) what each proposal lies on with an overlap of 0.5: a corner case, a common object, or nothing."""
     true, corner = scenes.boxes.select(CORNERS).to_numpy(), scenes.boxes["corner_case"].to_numpy()
-    boxes, places = claims.boxes.select(CORNERS).to_numpy(), group_rows_by_image(scenes.boxes)
+    boxes, places = predictions.boxes.select(CORNERS).to_numpy(), group_rows_by_image(scenes.boxes)
     found = np.full(len(boxes), "nothing", dtype="<U12")
-    for key, rows in group_rows_by_image(claims.boxes).items():
+    for key, rows in group_rows_by_image(predictions.boxes).items():
         if key in places:
             which, overlap = find_best_overlap(boxes[rows], true[places[key]])
             told_of = np.where(corner[places[key]][which], "corner case", "common")
@@ -121,11 +121,11 @@ def kinds_of(claims: Predictions, scenes: Scenes) -> npt.NDArray[np.str_]:
     return found
 
 
-def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> list[str]:
+def apart(predictions: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> list[str]:
     """Rows of the AUC of each score by itself: proposals on corner cases against the others."""
-    kinds = np.concatenate([kinds_of(found, truth[town]) for town, found in claims.items()])
+    kinds = np.concatenate([kinds_of(found, truth[town]) for town, found in predictions.items()])
     scene = np.concatenate(
-        [town + "/" + found.boxes["video"].cast(pl.String).to_numpy() for town, found in claims.items()]
+        [town + "/" + found.boxes["video"].cast(pl.String).to_numpy() for town, found in predictions.items()]
     )
     _, cluster = np.unique(scene.astype(str), return_inverse=True)
     units = Units(int(cluster.max()) + 1, RESAMPLES, 0)
@@ -137,9 +137,9 @@ def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
         "| score | from those on nothing | from those on common objects |",
         "|---|---|---|",
     ]
-    parts = {town: variants(found.boxes) for town, found in claims.items()}
+    parts = {town: variants(found.boxes) for town, found in predictions.items()}
     for name in (PLAIN, "energy alone", MEMORY):
-        values = np.concatenate([parts[town][name] for town in claims])
+        values = np.concatenate([parts[town][name] for town in predictions])
         cells = []
         for other in ("nothing", "common"):
             rows = np.isin(kinds, ["corner case", other])
@@ -157,8 +157,12 @@ def main(folder: Path, asked: Sequence[str]) -> None:
     for part, words in PARTS.items():
         if set(asked) & set(PARTS) and part not in asked:
             continue
-        claims = {town: open_predictions(folder / "rescored" / part / town) for town in TOWNS}
-        blocks = {"both": claims, **{town: {town: claims[town]} for town in TOWNS}, "apart": claims}
+        predictions = {town: open_predictions(folder / "rescored" / part / town) for town in TOWNS}
+        blocks = {
+            "both": predictions,
+            **{town: {town: predictions[town]} for town in TOWNS},
+            "apart": predictions,
+        }
         for name, chosen in blocks.items():
             if set(asked) <= {part, name}:
                 lines = apart(chosen, truth) if name == "apart" else table(chosen, truth)

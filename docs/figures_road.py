@@ -97,7 +97,7 @@ def detections(seed: int = 0) -> Predictions:
 
 
 @dataclass(frozen=True)
-class Claimed:
+class Predicted:
     """A path as it is predicted: frames, places (px), and which boxes were interpolated."""
 
     frames: npt.NDArray[np.int64]
@@ -105,7 +105,7 @@ class Claimed:
     made: npt.NDArray[np.bool_]
 
 
-def claimed(linked: Predictions) -> list[Claimed]:
+def predicted(linked: Predictions) -> list[Predicted]:
     """The paths, box by box."""
     boxes = linked.boxes
     if "interpolated" not in boxes.columns:
@@ -117,7 +117,7 @@ def claimed(linked: Predictions) -> list[Claimed]:
         if row["consecutive"]:
             frames = row["start_frame"] + np.arange(len(part))
         x = part.select((pl.col("x1_px") + pl.col("x2_px")) / 2).to_series().to_numpy()
-        found.append(Claimed(frames, x, part["interpolated"].to_numpy()))
+        found.append(Predicted(frames, x, part["interpolated"].to_numpy()))
     return found
 
 
@@ -132,7 +132,7 @@ def linking() -> Picture:
     """The same detections linked as published, with one quirk mended, and as we recommend."""
     from matplotlib.figure import Figure
 
-    scenes, claims, reference = truth(), detections(), LinkerConfig.reference("road")
+    scenes, predictions, reference = truth(), detections(), LinkerConfig.reference("road")
     configs = {
         "reference()": reference,
         "reference() but clamped_iou": replace(reference, clamped_iou=True),
@@ -143,9 +143,9 @@ def linking() -> Picture:
         figure = Figure(figsize=(FULL, 3.9), layout="constrained")
         panels = figure.subplots(1, len(configs), sharey=True)
         for axes, (name, config) in zip(panels, configs.items(), strict=True):
-            linked = link(claims, config)
-            paths = claimed(linked)
-            _panel(axes, paths, claims)
+            linked = link(predictions, config)
+            paths = predicted(linked)
+            _panel(axes, paths, predictions)
             counts = f"{len(paths)} paths, mean overlap {overlap(linked, scenes):.2f}"
             said.append(f"{name}: {counts}")
             axes.set_title(f"{name}\n{counts}", loc="left")
@@ -162,12 +162,14 @@ def linking() -> Picture:
     return Picture("The same detections, linked three times", caption, figure)
 
 
-def _panel(axes: Any, paths: list[Claimed], claims: Predictions) -> None:
+def _panel(axes: Any, paths: list[Predicted], predictions: Predictions) -> None:
     for agent in AGENTS:
         x = [np.mean(agent.box(frame)[::2]) for frame in agent.frames]
         axes.plot(agent.frames, x, color=PALE, linewidth=9, solid_capstyle="butt", zorder=1)
-    middle = claims.boxes.select((pl.col("x1_px") + pl.col("x2_px")) / 2).to_series()
-    axes.plot(claims.boxes["frame"], middle, "x", color=GREY, markersize=4, markeredgewidth=0.9, zorder=2)
+    middle = predictions.boxes.select((pl.col("x1_px") + pl.col("x2_px")) / 2).to_series()
+    axes.plot(
+        predictions.boxes["frame"], middle, "x", color=GREY, markersize=4, markeredgewidth=0.9, zorder=2
+    )
     long = 0
     for path in paths:
         if len(path.x) == 1:

@@ -47,7 +47,7 @@ def _case(line: str, *outputs: str, torch: bool = False, workers: bool = False) 
 
 
 _SCORED = "--samples IN/ped/action_samples.csv --task action --draws 5"
-_ROAD = "--truth IN/events/road.json --predictions IN/events/claims --draws 0"
+_ROAD = "--truth IN/events/road.json --predictions IN/events/predictions --draws 0"
 _STREETS = "IN/label/streets"
 CASES: dict[tuple[str, ...], Case] = {
     ("demo",): _case("--draws 5 -o OUT", "-o:folder", torch=True, workers=True),
@@ -249,7 +249,7 @@ def _write_tables(root: Path) -> None:
         save(street(people=6, seed=seed), root / "streets" / name)
     home, streets, small = root / "home", root / "label/streets", "--fps 4 --size 64x48 --processes 1"
     scored = f"--samples {root}/ped/action_samples.csv --task action --draws 5"
-    road = f"--truth {root}/events/road.json --predictions {root}/events/claims --kinds agent"
+    road = f"--truth {root}/events/road.json --predictions {root}/events/predictions --kinds agent"
     said = f"--truth {root}/chaos/grounding/test_proc.json --predictions {root}/chaos/grounding/pred.json"
     kinds = "--classes traffic_cone dog debris barrier"
     for line in (

@@ -90,11 +90,11 @@ def _simulate_sound_maps(scenes: Scenes, meta: Meta, rng: np.random.Generator, b
         level = level + 0.6 * blur * rng.random(level.shape)
         maps.append(level.astype(np.float32).ravel())
     named = scenes.sounds.select("sound", pl.col("video").cast(pl.String), "name")
-    claimed = named.with_columns(
+    predicted = named.with_columns(
         map=pl.Series(maps, dtype=pl.List(pl.Float32)),
         map_width=pl.Series([_CELLS] * len(maps), dtype=pl.Int64),
     )
-    return Predictions(sounds=claimed, meta=meta)
+    return Predictions(sounds=predicted, meta=meta)
 
 
 _TASKS: dict[str, Callable[[Scenes, Meta, np.random.Generator, float], Predictions]] = {

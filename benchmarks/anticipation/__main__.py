@@ -363,7 +363,9 @@ def _list_values(found: DetectionResult) -> list[str]:
 
 
 def _list_differences(one: DetectionResult, other: DetectionResult) -> list[str]:
-    table = compare_detections(one.matches, other.matches, DetectionConfig.default(), resamples=_RESAMPLES).table
+    table = compare_detections(
+        one.matches, other.matches, DetectionConfig.default(), resamples=_RESAMPLES
+    ).table
     cells = []
     for level, kind in _CELLS:
         row = table.filter(

@@ -51,7 +51,9 @@ def table(world: World, resamples: int, repeats: int, sizes: list[int]) -> Itera
         yield f"| {name} | {shown} | {' | '.join(cells[name])} |"
 
 
-def column(world: World, truth: dict[str, float | None], n: int, resamples: int, repeats: int) -> dict[str, str]:
+def column(
+    world: World, truth: dict[str, float | None], n: int, resamples: int, repeats: int
+) -> dict[str, str]:
     """Metric to what came of sets of n units: share that hold the truth, median width, share without ends.
 
     Of pairs: the share of verdicts `better` or `worse` stands behind.

@@ -29,7 +29,7 @@ _COLUMNS = {"0.5": (0,)}
 
 
 @dataclass(frozen=True, eq=False)
-class Claims:
+class Predictions:
     """What one model predicts in all videos; rows by video."""
 
     cls: Ints
@@ -75,7 +75,7 @@ class Ease:
     burst: float = 4.0
 
 
-def claims(ease: Ease, seed: int, units: int, models: int = 1, better: float = 0.0) -> list[Claims]:
+def predictions(ease: Ease, seed: int, units: int, models: int = 1, better: float = 0.0) -> list[Predictions]:
     """The predictions of some models about one truth; the first is better by so much in log odds."""
     rng = np.random.default_rng(seed)
     shares = 0.9 / np.arange(1, _CLASSES + 1) ** ease.tail
@@ -101,7 +101,7 @@ def claims(ease: Ease, seed: int, units: int, models: int = 1, better: float = 0
     for part in parts:
         cls, score, place, hit = (np.concatenate(column) for column in zip(*part, strict=True))
         order = np.argsort(place, kind="stable")
-        found.append(Claims(cls[order], score[order], place[order], hit[order] > 0, n_truth))
+        found.append(Predictions(cls[order], score[order], place[order], hit[order] > 0, n_truth))
     return found
 
 
@@ -109,19 +109,21 @@ def claims(ease: Ease, seed: int, units: int, models: int = 1, better: float = 0
 class Road(World):
     """Mean AP, and the AP of a frequent and of a rare class."""
 
-    held: Claims
+    held: Predictions
     level: str
 
     @classmethod
     def of(cls, name: str, ease: Ease, seed: int, units: int = 20_000, level: str = FRAME) -> Self:
         """A world of videos."""
-        return cls(name, units, claims(ease, seed, units)[0], level)
+        return cls(name, units, predictions(ease, seed, units)[0], level)
 
     def told(self, chosen: Ints, resamples: int) -> dict[str, Told]:
         """As `evaluate` prints it."""
         found = {}
         asked = Asked(self.level, _COLUMNS, "stiou" if self.level == VIDEO else None)
-        for each in compute_metrics(self.held.matches(chosen), asked, DetectionConfig.default(), resamples=resamples):
+        for each in compute_metrics(
+            self.held.matches(chosen), asked, DetectionConfig.default(), resamples=resamples
+        ):
             if each.label in (None, "00", "04"):
                 name = {None: "mAP", "00": "AP, class in 90 %", "04": "AP, class in 18 %"}[each.label]
                 ends = each.interval
@@ -134,12 +136,12 @@ class Road(World):
 class RoadPair(Pair):
     """Two models of road events."""
 
-    held: list[Claims]
+    held: list[Predictions]
 
     @classmethod
     def of(cls, name: str, ease: Ease, seed: int, better: float, units: int = 20_000) -> Self:
         """A world of videos about which both were asked."""
-        return cls(name, units, claims(ease, seed, units, 2, better))
+        return cls(name, units, predictions(ease, seed, units, 2, better))
 
     def compared(self, chosen: Ints, resamples: int) -> dict[str, Verdict]:
         """As `compare_detections` says it."""

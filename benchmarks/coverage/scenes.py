@@ -71,7 +71,9 @@ class Tracks(World):
         drawn = resample_rates(counts, np.ones(units.n), units) if resamples else {}
         for name in ("hota", "mota", "idf1", "recall", "switches"):
             ends = (
-                units.interval(float(values[name]), drawn[name], get_tracking_scale(name)) if resamples else None
+                units.interval(float(values[name]), drawn[name], get_tracking_scale(name))
+                if resamples
+                else None
             )
             per = len(chosen) if name == "switches" else 1  # a count grows with the videos: judged per video
             told = (float(values[name]), ends.low if ends else None, ends.high if ends else None)
@@ -99,9 +101,9 @@ def sentences(seed: int, units: int) -> GroundedSentences:
     rng = np.random.default_rng(seed)
     video = np.repeat(np.arange(units), 1 + rng.poisson(3 * rng.gamma(1, 1, units)))
     ease = rng.normal(0, 0.8, units)[video]
-    claimed = rng.random(len(video)) < 0.9
-    tiou = claimed * sigmoid(0.2 + ease + rng.normal(0, 1, len(video)))
-    boxes = claimed * sigmoid(0.6 + ease + rng.normal(0, 0.7, len(video)))
+    predicted = rng.random(len(video)) < 0.9
+    tiou = predicted * sigmoid(0.2 + ease + rng.normal(0, 1, len(video)))
+    boxes = predicted * sigmoid(0.6 + ease + rng.normal(0, 0.7, len(video)))
     config = GroundingConfig.default()
     columns = [tiou]
     for overlap in (tiou * boxes, boxes):
@@ -180,18 +182,18 @@ def corners(
     rank = np.where(met[:, None] & asked[:, :, None], place[:, None, None], -1).astype(np.int16)
     bits = (met * (1 << np.arange(len(steps)))).sum(axis=1)
     false = np.repeat(np.arange(len(video)), rng.poisson(others, len(video)))
-    claim = np.r_[item, false]
+    prediction = np.r_[item, false]
     score = np.r_[sigmoid(overlap * told - 1 + rng.normal(0, 1, len(item))), rng.beta(2, 3, len(false))]
-    hit = np.zeros((len(claim), len(AREAS)), dtype=np.uint16)
+    hit = np.zeros((len(prediction), len(AREAS)), dtype=np.uint16)
     hit[: len(item)] = bits[:, None] * asked
     passed = np.zeros_like(hit)
     passed[: len(item)] = (~asked) * ((1 << len(steps)) - 1)
-    order = np.lexsort((-score, claim))
+    order = np.lexsort((-score, prediction))
     none = np.zeros(len(item), dtype=np.int64)
-    own = np.zeros(len(claim), dtype=np.int64)
+    own = np.zeros(len(prediction), dtype=np.int64)
     return JudgedCorners(
         *(_items(video), item, none, none, np.full(len(item), NONE), asked, rank),
-        *(claim[order], own, own, score[order], hit[order], passed[order]),
+        *(prediction[order], own, own, score[order], hit[order], passed[order]),
         *((("corner", "corner"),), (), (), (True,), config),
     )
 
@@ -210,7 +212,7 @@ def tracks(seed: int, units: int) -> dict[str, Floats]:
     ass = tp * sigmoid(ease - 0.3)[:, None]
     zeros = np.zeros(units)
     held: dict[str, Any] = {
-        **{"frames": np.full(units, 100), "truth": truth, "claims": found + false},
+        **{"frames": np.full(units, 100), "truth": truth, "predictions": found + false},
         **{"tracks": n_tracks, "paths": n_tracks, "hota_tp": tp, "ass_a": ass, "ass_re": ass, "ass_pr": ass},
         **{"loc": tp * 0.8, "clear_tp": found, "overlap": found * 0.8},
         **{"switches": rng.poisson(0.3 * n_tracks * sigmoid(-ease)), "fragmentations": zeros},

@@ -246,7 +246,7 @@ report IN/runs/ped IN/runs/ped2 -o OUT
 compare IN/runs/ped IN/runs/ped2 --draws 2
 compare IN/runs/road IN/runs/road --draws 2
 compare IN/runs/grounding IN/runs/grounding --draws 2
-link IN/events/claims --out OUT
+link IN/events/predictions --out OUT
 read road IN/home/tables
 read saved IN/rounds/original
 label agree IN/label/labels --draws 2
@@ -255,7 +255,7 @@ label import IN/label/tasks IN/label/streets/corrected.json -o OUT
 rescore apply IN/away/proposals --fit IN/energy.npz --detections IN/away/found --out OUT
 rescore fit-energy --truth IN/home/tables --detections IN/home/found --out OUT
 check annotations IN/rounds/original IN/rounds/round1 -o OUT
-evaluate road --truth IN/events/road.json --predictions IN/events/claims --draws 0
+evaluate road --truth IN/events/road.json --predictions IN/events/predictions --draws 0
 evaluate corner-cases --truth IN/away/tables --predictions IN/away/proposals --agnostic
 evaluate pedestrians --scores IN/ped/action.csv --samples IN/ped/action_samples.csv --task action --draws 2
 calibration IN/ped/action.csv --samples IN/ped/action_samples.csv --task action --draws 2

@@ -71,7 +71,7 @@ EXCUSES: dict[str, dict[str, str]] = {
     },
     "metrics.detection.evaluate": {
         "prepare_labels: np.zeros((len(rows), len(classes))) -> "
-        "np.ones((len(rows), len(classes)))": "scores of labels that are not claimed are read nowhere",
+        "np.ones((len(rows), len(classes)))": "scores of labels that are not predicted are read nowhere",
     },
     "metrics.detection.rows": {
         "compute_scales: 1 -> 2": _TOGETHER,
@@ -84,7 +84,7 @@ EXCUSES: dict[str, dict[str, str]] = {
     },
     "metrics.actions": {
         "JudgedActions.measured: 1 -> 2": _SPARE,
-        "JudgedActions.merge: 1 -> 2": "places only rank claims, so that they may begin with any number",
+        "JudgedActions.merge: 1 -> 2": "places only rank predictions, so that they may begin with any number",
     },
     "metrics.metric_state": {
         ": 64 -> 65": _SIZE,

@@ -81,7 +81,9 @@ def test_the_interval_is_that_of_resampled_pedestrians():
 
 def test_an_absent_combination_has_no_percentage():
     first, second = tasks()
-    found = compute_agreement(replace(first, truth=np.zeros(60, dtype=int)), second, labels=LABELS, resamples=20)
+    found = compute_agreement(
+        replace(first, truth=np.zeros(60, dtype=int)), second, labels=LABELS, resamples=20
+    )
     assert found.percent("both", "UI", "C") is None
     assert found.percent("both", "NCI", "C") is not None
 

@@ -74,7 +74,9 @@ def test_the_ten_of_the_range_stand_together() -> None:
 
 def test_one_video_gives_no_interval() -> None:
     one, two = runs(videos=1)
-    assert compare_detections(one, two, CONFIG, resamples=5).verdict("frame_map@0.5:agentness") == "no interval"
+    assert (
+        compare_detections(one, two, CONFIG, resamples=5).verdict("frame_map@0.5:agentness") == "no interval"
+    )
 
 
 def test_different_truth_cannot_be_compared() -> None:

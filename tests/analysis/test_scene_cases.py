@@ -55,21 +55,21 @@ def actions(vocabulary: tuple[str, ...] = ("walk", "run", "sit")) -> Meta:
     return Meta(vocabularies={"action": vocabulary})
 
 
-def test_each_true_row_is_shared_out_over_the_best_claims_on_its_box() -> None:
+def test_each_true_row_is_shared_out_over_the_best_predictions_on_its_box() -> None:
     scenes = Scenes(
         videos=VIDEOS,
         boxes=boxes((0, 0, None, 0.0), (1, 0, None, 50.0), (2, 1, None, 0.0)),
         labels=labels((0, 0, 0), (0, 1, 0), (1, 0, 0), (2, 2, 0)).drop("score"),
         meta=actions(),
     )
-    claims = Predictions(
+    predictions = Predictions(
         videos=VIDEOS.select("video"),
         boxes=boxes((0, 0, None, 1.0), (1, 0, None, 52.0), (2, 1, None, 40.0)),
         # Box 0: of walk and run, the two best are sit and walk. Box 1: run for walk. Box 2 meets nothing.
         labels=labels((0, 2, 0.9), (0, 0, 0.8), (0, 1, 0.1), (1, 1, 0.7), (1, 0, 0.2), (2, 2, 0.9)),
         meta=actions(),
     )
-    found = compute_action_confusion(claims, scenes)
+    found = compute_action_confusion(predictions, scenes)
     assert found.labels == ("walk", "run", "sit")
     assert found.n == (2, 1, 1)
     assert found.columns == ("walk", "run", "sit", "other actions", "nothing")
@@ -81,30 +81,30 @@ def test_each_true_row_is_shared_out_over_the_best_claims_on_its_box() -> None:
         Confusion.from_dict({"labels": ["walk"], "columns": [], "shares": [[1]], "n": [1]})
 
 
-def test_claims_are_joined_by_name_and_frames_nobody_annotated_are_left_out() -> None:
+def test_predictions_are_joined_by_name_and_frames_nobody_annotated_are_left_out() -> None:
     frames = pl.DataFrame({"video": ["v", "v"], "frame": [0, 1], "annotated": [True, False]})
     both = boxes((0, 0, None, 0.0), (1, 1, None, 0.0))
     scenes = Scenes(
         videos=VIDEOS, frames=frames, boxes=both, labels=labels((0, 1, 0), (1, 0, 0)).drop("score"),
         meta=actions(),
     )  # fmt: skip
-    claims = Predictions(
+    predictions = Predictions(
         videos=VIDEOS.select("video"), boxes=both, labels=labels((0, 0, 0.5), (1, 0, 0.5)),
         meta=actions(("run", "walk")),
     )  # fmt: skip
-    found = compute_action_confusion(claims, scenes)
+    found = compute_action_confusion(predictions, scenes)
     assert found.labels == ("run",)
     assert found.shares.tolist() == [[1.0, 0.0, 0.0]]
 
 
-def test_no_claims_leave_everything_to_nothing() -> None:
+def test_no_predictions_leave_everything_to_nothing() -> None:
     scenes = Scenes(
         videos=VIDEOS, boxes=boxes((0, 0, None, 0.0)), labels=labels((0, 0, 0)).drop("score"), meta=actions()
     )
     assert compute_action_confusion(Predictions(meta=actions()), scenes).shares.tolist() == [[0.0, 0.0, 1.0]]
 
 
-def test_claims_without_words_and_dense_claims_mean_what_the_metric_takes_them_for() -> None:
+def test_predictions_without_words_and_dense_predictions_mean_what_the_metric_takes_them_for() -> None:
     true = boxes((0, 0, None, 0.0), (1, 1, None, 0.0))
     scenes = Scenes(
         videos=VIDEOS, boxes=true, labels=labels((0, 1, 0), (1, 2, 0)).drop("score"), meta=actions()
@@ -114,8 +114,8 @@ def test_claims_without_words_and_dense_claims_mean_what_the_metric_takes_them_f
     dense = Predictions(
         boxes=true.with_columns(scores), meta=set_score_layout(actions(), "boxes", ["action"])
     )
-    for claims in (wordless, dense):
-        found = compute_action_confusion(claims, scenes)
+    for predictions in (wordless, dense):
+        found = compute_action_confusion(predictions, scenes)
         assert found.labels == ("run", "sit")
         assert found.shares.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
 
@@ -141,33 +141,33 @@ def relations(*rows: tuple[int, int, int, int, int, float]) -> pl.DataFrame:
     return pl.DataFrame({"relation": range(len(rows)), "video": ["v"] * len(rows), **held})
 
 
-def test_bare_claims_name_persons_and_predicates_of_the_truth_by_number() -> None:
+def test_bare_predictions_name_persons_and_predicates_of_the_truth_by_number() -> None:
     track = [(frame + 10 * k, frame, k, 40.0 * k) for k in range(2) for frame in range(4)]
     scenes = related(Scenes, relations((0, 1, 0, 0, 3, 0)).drop("score"), boxes(*track), ["a", "b"], VIDEOS)
-    claims = Predictions(relations=relations((1, 0, 1, 1, 4, 0.5), (7, 0, 2, 1, 4, 0.25)))
-    graph = build_behaviour_graph(claims, scenes, "v")
+    predictions = Predictions(relations=relations((1, 0, 1, 1, 4, 0.5), (7, 0, 2, 1, 4, 0.25)))
+    graph = build_behaviour_graph(predictions, scenes, "v")
     assert graph.arcs[1:] == (
-        Arc(1, 0, "hug", 1, 4, claimed=True, score=0.5),
-        Arc(2, 0, "2", 1, 4, claimed=True, score=0.25),
+        Arc(1, 0, "hug", 1, 4, predicted=True, score=0.5),
+        Arc(2, 0, "2", 1, 4, predicted=True, score=0.25),
     )
 
 
-def test_claims_stand_in_the_lanes_of_the_persons_they_overlap() -> None:
+def test_predictions_stand_in_the_lanes_of_the_persons_they_overlap() -> None:
     track = [(frame + 10 * k, frame, k, 40.0 * k) for k in range(2) for frame in range(4)]
     scenes = related(Scenes, relations((0, 1, 0, 0, 3, 0)).drop("score"), boxes(*track), ["a", "b"], VIDEOS)
     moved = [(frame + 10 * k, frame, k, x) for k, x in enumerate((41.0, 2.0, 80.0)) for frame in range(4)]
-    claimed = relations((1, 0, 1, 1, 4, 0.25), (2, 0, 0, 0, 2, 0.75))
-    claims = related(Predictions, claimed, boxes(*moved), ["x", "y", "z"], VIDEOS.select("video"))
-    graph = build_behaviour_graph(claims, scenes, "v", says="here", right={0: True}, seen={0: True})
+    predicted = relations((1, 0, 1, 1, 4, 0.25), (2, 0, 0, 0, 2, 0.75))
+    predictions = related(Predictions, predicted, boxes(*moved), ["x", "y", "z"], VIDEOS.select("video"))
+    graph = build_behaviour_graph(predictions, scenes, "v", says="here", right={0: True}, seen={0: True})
     assert [lane.name for lane in graph.lanes] == ["person a", "person b", "elsewhere"]
     assert [(lane.start, lane.end) for lane in graph.lanes] == [(0, 4), (0, 4), (0, 4)]
     assert graph.arcs == (
-        Arc(0, 1, "push", 0, 3, claimed=False, found=True),
-        Arc(2, 1, "push", 0, 2, claimed=True, found=False, score=0.75),
-        Arc(0, 1, "hug", 1, 4, claimed=True, found=True, score=0.25),
+        Arc(0, 1, "push", 0, 3, predicted=False, found=True),
+        Arc(2, 1, "push", 0, 2, predicted=True, found=False, score=0.75),
+        Arc(0, 1, "hug", 1, 4, predicted=True, found=True, score=0.25),
     )
     assert BehaviourGraph.from_dict(json.loads(json.dumps(graph.as_dict()))) == graph
-    unjudged = build_behaviour_graph(claims, scenes, "v")
+    unjudged = build_behaviour_graph(predictions, scenes, "v")
     assert {arc.found for arc in unjudged.arcs} == {None}
     with pytest.raises(InputError, match="no lane"):
         BehaviourGraph.from_dict({**graph.as_dict(), "lanes": []})
@@ -191,24 +191,24 @@ def grounded(cls: type, tracks: pl.DataFrame, spans: list[tuple[int, int]]):
 
 def test_a_sentence_is_shown_at_frames_of_both_sides() -> None:
     true = boxes(*((k, k, 0, 0.0) for k in range(20)))
-    claim = boxes(*((k, k, 0, 5.0) for k in range(0, 30, 2)))
+    prediction = boxes(*((k, k, 0, 5.0) for k in range(0, 30, 2)))
     found = build_grounding_strips(
-        grounded(Predictions, claim, [(10, 30)]), grounded(Scenes, true, [(4, 16)]), [0], ["sits"]
+        grounded(Predictions, prediction, [(10, 30)]), grounded(Scenes, true, [(4, 16)]), [0], ["sits"]
     )
     (strip,) = found
     assert strip.frames.tolist() == [4, 6, 8, 10, 12, 14]
     assert strip.truth_px[0].tolist() == [0, 0, 10, 10]
-    assert strip.claim_px[0].tolist() == [5, 0, 15, 10]
-    assert (strip.truth_spans, strip.claim_spans) == (((4, 16),), ((10, 30),))
+    assert strip.prediction_px[0].tolist() == [5, 0, 15, 10]
+    assert (strip.truth_spans, strip.prediction_spans) == (((4, 16),), ((10, 30),))
     assert strip.size_px == (100.0, 50.0)
 
 
-def test_a_sentence_without_a_claim_shows_the_truth_alone() -> None:
+def test_a_sentence_without_a_prediction_shows_the_truth_alone() -> None:
     true = grounded(Scenes, boxes(*((k, k, 0, 0.0) for k in range(3))), [(0, 3)])
     (strip,) = build_grounding_strips(Predictions(), true, [0], ["sits"])
     assert strip.frames.tolist() == [0, 1, 2]
-    assert np.isnan(strip.claim_px).all()
-    assert strip.claim_spans == ()
+    assert np.isnan(strip.prediction_px).all()
+    assert strip.prediction_spans == ()
 
 
 def test_maps_are_thinned_scaled_and_kept_with_their_boxes() -> None:
@@ -217,7 +217,7 @@ def test_maps_are_thinned_scaled_and_kept_with_their_boxes() -> None:
         boxes=boxes((0, 0, None, 20.0)).with_columns(sound=pl.lit(7, pl.Int64)),
         sounds=pl.DataFrame({"sound": [7, 8], "video": ["v", "v"], "frame": [0, 0]}),
     )
-    claims = Predictions(
+    predictions = Predictions(
         videos=VIDEOS.select("video"),
         sounds=pl.DataFrame(
             {
@@ -228,7 +228,7 @@ def test_maps_are_thinned_scaled_and_kept_with_their_boxes() -> None:
             }
         ),
     )
-    heard, silent = build_sound_maps(claims, scenes, [7, 8], ["a", "b"])
+    heard, silent = build_sound_maps(predictions, scenes, [7, 8], ["a", "b"])
     assert heard.map.shape == (32, 32)
     assert (heard.map.min(), heard.map.max()) == (0.0, 1.0)
     assert (np.diff(heard.map, axis=1) > 0).all()
@@ -247,13 +247,13 @@ def test_the_success_curve_is_the_share_at_each_threshold() -> None:
             "ciou": [0.1, 0.6, None, 0.0],
             "whole_image": [0.5, 0.5, 0.5, 0.5],
             "centre": [0.0, 0.0, 1.0, 1.0],
-            "claimed": [True, True, True, False],
+            "predicted": [True, True, True, False],
             "true_cells": [4, 4, 0, 4],
         }
     )
     curves = compute_success_curves(rows, SoundConfig.vggss())
-    assert curves["claims"][0] == 0.5
-    assert curves["claims"][10] == 0.25
+    assert curves["predictions"][0] == 0.5
+    assert curves["predictions"][10] == 0.25
     assert curves["whole image"][10:12] == [1.0, 0.0]
     left = compute_success_curves(rows, SoundConfig.default())
     assert left["centre"][20] == pytest.approx(1 / 3)

@@ -17,13 +17,13 @@ META = Meta(dataset="x", vocabularies={"agentness": ("agentness",), "agent": ("P
 
 
 def tables(
-    tracks: list[dict[str, object]], size: tuple[int, int], *, claimed: bool
+    tracks: list[dict[str, object]], size: tuple[int, int], *, predicted: bool
 ) -> dict[str, pl.DataFrame]:
     """Tracks with `frames`, `box`, `label` and `score` as tables."""
     boxes, tubes, labels = [], [], []
     for number, track in enumerate(tracks):
         frames, box = list(track["frames"]), track["box"]  # type: ignore[call-overload]
-        score = {"score": track["score"]} if claimed else {}
+        score = {"score": track["score"]} if predicted else {}
         for frame in frames:
             edges = dict(zip(("x1_px", "y1_px", "x2_px", "y2_px"), map(float, box), strict=True))  # type: ignore[arg-type]
             boxes.append({"box": len(boxes), "video": "v", "frame": frame, "tube": number, **edges, **score})
@@ -40,7 +40,7 @@ def tables(
         "tubes": pl.DataFrame(tubes, schema_overrides={"parent": pl.Int64, "kind": pl.String}),
         "tube_labels": pl.DataFrame(labels),
     }
-    return found if claimed else {**found, "frames": frames_table}
+    return found if predicted else {**found, "frames": frames_table}
 
 
 TRUTH = Scenes(
@@ -51,10 +51,10 @@ TRUTH = Scenes(
             {"frames": range(20), "box": (200, 10, 260, 90), "label": 1},
         ],
         (400, 200),
-        claimed=False,
+        predicted=False,
     ),
 )
-CLAIMS = Predictions(
+PREDICTIONS = Predictions(
     meta=META,
     **tables(
         [
@@ -63,20 +63,20 @@ CLAIMS = Predictions(
             {"frames": range(30, 36), "box": (5, 60, 25, 90), "label": 1, "score": 0.8},
         ],
         (200, 100),
-        claimed=True,
+        predicted=True,
     ),
 )
 
 
 def test_the_long_missed_tube_and_the_confident_false_one_are_shown() -> None:
-    missed, *false = select_worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent", most=4)
+    missed, *false = select_worst_tubes(PREDICTIONS, TRUTH, DetectionConfig.default(), kind="agent", most=4)
     assert missed.says == "missed: Ped in v, frames 0 to 29; nearest is Ped, score 0.60, overlap 0.33"
     assert missed.truth_spans == ((0, 30),)
-    assert missed.claim_spans == ((0, 10),)
+    assert missed.prediction_spans == ((0, 10),)
     assert missed.frames.tolist() == [0, 4, 8, 12, 17, 21, 25, 29]
     assert missed.truth_px[0].tolist() == [10, 10, 50, 90]
-    assert missed.claim_px[0].tolist() == [10, 10, 50, 90]  # predictions are in images of half the size
-    assert np.isnan(missed.claim_px[3]).all()
+    assert missed.prediction_px[0].tolist() == [10, 10, 50, 90]  # predictions are in images of half the size
+    assert np.isnan(missed.prediction_px[3]).all()
     assert [strip.says for strip in false] == [
         "false: Car in v, score 0.80",
         "false: Ped in v, score 0.60; nearest is Ped, overlap 0.33",
@@ -88,39 +88,39 @@ def test_without_tubes_there_is_nothing_to_show() -> None:
     assert select_worst_tubes(Predictions(meta=META), TRUTH, DetectionConfig.default()) == []
 
 
-def test_boxes_of_consecutive_tubes_stand_where_they_are_claimed() -> None:
+def test_boxes_of_consecutive_tubes_stand_where_they_are_predicted() -> None:
     late = (pl.col("tube") == 2) & (pl.col("frame") >= 33)
     spread = pl.when(late).then(pl.col("frame") + 3).otherwise("frame")
-    spans = CLAIMS.tubes["spans"].to_list()
-    spans[CLAIMS.tubes["tube"].to_list().index(102)] = [[30, 39]]
-    claims = CLAIMS.with_tables(
-        boxes=CLAIMS.boxes.with_columns(frame=spread),
-        tubes=CLAIMS.tubes.with_columns(pl.Series("spans", spans), consecutive=pl.lit(True)),
+    spans = PREDICTIONS.tubes["spans"].to_list()
+    spans[PREDICTIONS.tubes["tube"].to_list().index(102)] = [[30, 39]]
+    predictions = PREDICTIONS.with_tables(
+        boxes=PREDICTIONS.boxes.with_columns(frame=spread),
+        tubes=PREDICTIONS.tubes.with_columns(pl.Series("spans", spans), consecutive=pl.lit(True)),
     )
-    strips = select_worst_tubes(claims, TRUTH, DetectionConfig.default(), kind="agent", most=4)
-    assert next(strip for strip in strips if "0.80" in strip.says).claim_spans == ((30, 36),)
+    strips = select_worst_tubes(predictions, TRUTH, DetectionConfig.default(), kind="agent", most=4)
+    assert next(strip for strip in strips if "0.80" in strip.says).prediction_spans == ((30, 36),)
 
 
 def test_a_strip_survives_json() -> None:
-    for strip in select_worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent"):
+    for strip in select_worst_tubes(PREDICTIONS, TRUTH, DetectionConfig.default(), kind="agent"):
         again = Strip.from_dict(json.loads(json.dumps(strip.as_dict(), allow_nan=False)))
         assert again.as_dict() == strip.as_dict()
-        assert np.array_equal(again.claim_px, strip.claim_px, equal_nan=True)
+        assert np.array_equal(again.prediction_px, strip.prediction_px, equal_nan=True)
 
 
 @pytest.mark.parametrize(
     "change", [{"frames": None}, {"truth_px": [[1, 2, 3]]}, {"frames": []}, {"says": ...}]
 )
 def test_an_incomplete_strip_is_an_error(change: dict[str, object]) -> None:
-    data = select_worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent")[0].as_dict()
+    data = select_worst_tubes(PREDICTIONS, TRUTH, DetectionConfig.default(), kind="agent")[0].as_dict()
     data = {name: value for name, value in {**data, **change}.items() if value is not ...}
     with pytest.raises(InputError, match="incomplete"):
         Strip.from_dict(data)
 
 
-def test_what_rests_is_not_missed_and_claims_on_it_are_not_false() -> None:
+def test_what_rests_is_not_missed_and_predictions_on_it_are_not_false() -> None:
     ped = pl.when(pl.col("tube") == 101).then(0).otherwise("label").cast(pl.Int64).alias("label")
-    confused = CLAIMS.with_tables(tube_labels=CLAIMS.tube_labels.with_columns(ped))
+    confused = PREDICTIONS.with_tables(tube_labels=PREDICTIONS.tube_labels.with_columns(ped))
 
     def said(resting: list[int]) -> set[str]:
         boxes = TRUTH.boxes.with_columns(ignore=pl.col("tube").is_in(resting))

@@ -41,9 +41,9 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
     root = tmp_path_factory.mktemp("chaos")
     write_chaos(root, videos=4)
     found = {}
-    for task, (reader, truth, claims) in FILES.items():
+    for task, (reader, truth, predictions) in FILES.items():
         scenes = ra.read(reader, root / task / truth, cache=False)
-        found[task] = (scenes, read_predictions(TASKS[task], root / task / claims, scenes))
+        found[task] = (scenes, read_predictions(TASKS[task], root / task / predictions, scenes))
     return found
 
 
@@ -108,14 +108,14 @@ def test_corner_cases_are_judged_with_classes_and_without(
     name: str, trained_on: str | None, tmp_path: Path
 ) -> None:
     write_corner_demo(tmp_path, pictures=12)
-    truth, claims, out = (tmp_path / f"{each}.json" for each in ("corner_case", name, "out"))
+    truth, predictions, out = (tmp_path / f"{each}.json" for each in ("corner_case", name, "out"))
     scenes = read_corner_cases(truth, None)
-    words = ["evaluate", "corner-cases", "--truth", str(truth), "--predictions", str(claims), "-q"]
+    words = ["evaluate", "corner-cases", "--truth", str(truth), "--predictions", str(predictions), "-q"]
     more = ["--agnostic"] if trained_on is None else ["--trained-on", trained_on]
     assert main([*words, *more, "--json", str(out)]) == 0
     categories = {} if trained_on is None else load_training_set(trained_on).categories
     index = build_predictions_index(scenes, categories)
-    found = read_results(claims, index, agnostic=trained_on is None)
+    found = read_results(predictions, index, agnostic=trained_on is None)
     options = {} if trained_on is None else {"trained_on": trained_on}
     result = ra.evaluate(found, scenes, "corner_cases", resamples=10, **options)
     summary = json.loads(out.read_text())["summary"]

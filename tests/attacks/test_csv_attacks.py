@@ -13,7 +13,7 @@ from test_hostile_text import PAYLOADS, UNPRINTABLE
 
 from roadaware.datasets import read
 from roadaware.errors import FindingsError, InputError
-from roadaware.formats.actions import read_action_claims
+from roadaware.formats.actions import read_action_predictions
 from roadaware.scenes.store import open_scenes, save
 
 MEBIBYTE = 1 << 20
@@ -133,13 +133,13 @@ def test_a_cell_is_refused_in_printable_words(native: NativeSet, root: Path, pay
 
 @pytest.mark.slow
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
-def test_names_in_claims_are_data(tmp_path: Path, payload: str) -> None:
+def test_names_in_predictions_are_data(tmp_path: Path, payload: str) -> None:
     native = SETS["ava"]
     truth = native.read(native.make(tmp_path / "set"))
-    path = tmp_path / "claims.csv"
+    path = tmp_path / "predictions.csv"
     rows = native.maker.row_of(payload) + native.maker.row_of("video_0002").replace(",3\n", ",0.5\n")
     path.write_text(rows.replace(",3\n", ",0.25\n"), encoding="utf-8")
-    found = read_action_claims(path, truth)
+    found = read_action_predictions(path, truth)
     assert len(found.labels) + len(found.rejected) == 2
     assert not any(UNPRINTABLE.search(str(text)) for text in [*found.boxes["video"], found.meta.notes])
 

@@ -22,22 +22,22 @@ class Events:
         folder: detections, one pickle per frame.
         saved: the same detections as saved tables.
         scenes: what is in `truth`.
-        claims: what is in `saved`.
+        predictions: what is in `saved`.
     """
 
     truth: Path
     folder: Path
     saved: Path
     scenes: Scenes
-    claims: Predictions
+    predictions: Predictions
 
 
 def write_events(root: Path) -> Events:
     """Four short videos, two of them in val_3 or in the other splits, with a detector that errs."""
     scenes = generate_road_scenes(videos=4, frames=40, boxes_per_frame=4, seed=3)
-    claims = simulate_detections(scenes, seed=1)
-    truth, folder, saved = root / "road.json", root / "detections", root / "claims"
+    predictions = simulate_detections(scenes, seed=1)
+    truth, folder, saved = root / "road.json", root / "detections", root / "predictions"
     truth.write_text(json.dumps(build_road_json(scenes)), encoding="utf-8")
-    road_detections.write_folder(folder, road_detections.encode_frame_pickles(claims))
-    save(claims, saved)
-    return Events(truth, folder, saved, scenes, claims)
+    road_detections.write_folder(folder, road_detections.encode_frame_pickles(predictions))
+    save(predictions, saved)
+    return Events(truth, folder, saved, scenes, predictions)

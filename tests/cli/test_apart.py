@@ -134,7 +134,9 @@ def test_nothing_that_stands_in_a_folder_of_films_is_replaced(tmp_path: Path) ->
 
 @pytest.mark.parametrize("given", ["truth", "detections", "predictions"])
 @pytest.mark.parametrize("output", ["out", "folder", "html"])
-def test_nothing_new_may_lie_in_a_folder_of_truth_or_claims(tmp_path: Path, given: str, output: str) -> None:
+def test_nothing_new_may_lie_in_a_folder_of_truth_or_predictions(
+    tmp_path: Path, given: str, output: str
+) -> None:
     (tmp_path / "in").mkdir()
     value = [tmp_path / "in"] if given == "predictions" else tmp_path / "in"
     for place in (tmp_path / "in" / "new", tmp_path / "in" / "a" / "new.html"):

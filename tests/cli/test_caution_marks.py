@@ -60,4 +60,6 @@ def test_other_resamples_are_refused(given):
 def test_a_run_that_names_no_method_is_read_with_percentiles():
     assert isinstance(runs.get_resamples({"resamples": 100}), PercentileResamples)
     assert isinstance(runs.get_resamples({"resamples": 100, "interval": "percentile"}), PercentileResamples)
-    assert not isinstance(runs.get_resamples({"resamples": 100, "interval": "jackknife"}), PercentileResamples)
+    assert not isinstance(
+        runs.get_resamples({"resamples": 100, "interval": "jackknife"}), PercentileResamples
+    )

@@ -37,15 +37,15 @@ def test_truth_as_detections_is_perfect_and_a_bad_detector_is_not(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", list(HEADLINES))
-def test_truth_as_claims_on_a_crowd_is_perfect_and_blurred_claims_are_not(
+def test_truth_as_predictions_on_a_crowd_is_perfect_and_blurred_predictions_are_not(
     roadaware: Command, made_up: Path, tmp_path: Path, task: str
 ) -> None:
     scenes = read("simulator", made_up / "chaos", cache=False)
     values = []
     for blur in (0.0, 1.0):
-        claims = tmp_path / str(blur)
-        save(simulate_predictions(scenes, task, blur=blur), claims)
-        words = ["evaluate", task, "--truth", made_up / "chaos", "--predictions", claims, "--json"]
+        predictions = tmp_path / str(blur)
+        save(simulate_predictions(scenes, task, blur=blur), predictions)
+        words = ["evaluate", task, "--truth", made_up / "chaos", "--predictions", predictions, "--json"]
         values.append(roadaware(*words).data["summary"][HEADLINES[task]])
     assert values[0] == pytest.approx(1.0, abs=0.1 if task == "sound" else 1e-6)
     assert 0 <= values[1] < values[0]

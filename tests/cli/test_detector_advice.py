@@ -29,13 +29,13 @@ from roadaware.simulator.synthetic_films import MARK, is_synthetic_film
 ADVICE = Advice({"min_iou": 0.1, "jump_gap": 6}, 0.4)
 
 
-def advised(claims: Predictions, advice: Advice = ADVICE) -> Predictions:
-    return claims.with_tables(meta=set_advice(claims.meta, advice))
+def advised(predictions: Predictions, advice: Advice = ADVICE) -> Predictions:
+    return predictions.with_tables(meta=set_advice(predictions.meta, advice))
 
 
 @pytest.fixture
-def claims(events: Events, tmp_path: Path) -> Path:
-    save(advised(events.claims), tmp_path / "advised")
+def predictions(events: Events, tmp_path: Path) -> Path:
+    save(advised(events.predictions), tmp_path / "advised")
     return tmp_path / "advised"
 
 
@@ -70,7 +70,7 @@ def test_predictions_carry_what_the_file_of_the_detector_says(
 
 @pytest.mark.slow
 def test_link_follows_advice_says_so_and_can_be_told_otherwise(
-    roadaware: Command, events: Events, claims: Path, tmp_path: Path
+    roadaware: Command, events: Events, predictions: Path, tmp_path: Path
 ) -> None:
     plain, told = LinkerConfig.default("road"), "as the detector advises"
     cases = (
@@ -80,25 +80,25 @@ def test_link_follows_advice_says_so_and_can_be_told_otherwise(
     )
     for number, (words, config, printed) in enumerate(cases):
         out = tmp_path / str(number)
-        done = roadaware("link", claims, *words, "--out", out)
+        done = roadaware("link", predictions, *words, "--out", out)
         assert done.code == 0, done.err
         assert all(word in done.out for word in printed)
-        assert open_predictions(out) == link(advised(events.claims), config)
+        assert open_predictions(out) == link(advised(events.predictions), config)
     silent = roadaware("link", events.saved, "--out", tmp_path / "silent")
     assert "advise" not in silent.out
-    assert open_predictions(tmp_path / "silent") == link(events.claims, plain)
+    assert open_predictions(tmp_path / "silent") == link(events.predictions, plain)
 
 
 @pytest.mark.slow
 def test_detectors_that_disagree_are_said_and_neither_is_followed(
-    roadaware: Command, events: Events, claims: Path, tmp_path: Path
+    roadaware: Command, events: Events, predictions: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     save(
         advised(simulate_detections(events.scenes, seed=2), Advice({"min_iou": 0.2, "jump_gap": 6}, 0.5)),
         other,
     )
-    done = roadaware("link", claims, other, "--out", tmp_path / "out", "--json")
+    done = roadaware("link", predictions, other, "--out", tmp_path / "out", "--json")
     assert done.data["config"]["min_iou"] == LinkerConfig.default("road").min_iou
     assert done.data["config"]["jump_gap"] == 6
     assert any("different ones (0.1 and 0.2)" in note for note in done.data["notes"])
@@ -111,8 +111,8 @@ def test_odd_advice_in_tables_is_named_and_no_fault_of_the_program(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
     for number, advice in enumerate(({"linking": {"nearness": 1}}, {"min_score": 7}, [1], {"linking": 3})):
-        notes = {**events.claims.meta.notes, "advice": advice}
-        odd = events.claims.with_tables(meta=replace(events.claims.meta, notes=notes))
+        notes = {**events.predictions.meta.notes, "advice": advice}
+        odd = events.predictions.with_tables(meta=replace(events.predictions.meta, notes=notes))
         save(odd, tmp_path / str(number))
         done = roadaware("link", tmp_path / str(number), "--out", tmp_path / "out")
         assert done.code == 3
@@ -122,35 +122,37 @@ def test_odd_advice_in_tables_is_named_and_no_fault_of_the_program(
 
 @pytest.mark.slow
 def test_evaluate_links_and_judges_tracks_as_the_detector_advises(
-    roadaware: Command, events: Events, claims: Path, tmp_path: Path
+    roadaware: Command, events: Events, predictions: Path, tmp_path: Path
 ) -> None:
     words = ["evaluate", "road", "--truth", events.truth, "--kinds", "agent", "--tracking"]
-    done = roadaware(*words, "--predictions", claims, "--json", "-o", tmp_path / "run")
+    done = roadaware(*words, "--predictions", predictions, "--json", "-o", tmp_path / "run")
     assert done.code == 0, done.err
     scenes = read("road", events.truth)
-    tubes = link(advised(events.claims), replace(LinkerConfig.default("road"), min_iou=0.1, jump_gap=6))
+    tubes = link(advised(events.predictions), replace(LinkerConfig.default("road"), min_iou=0.1, jump_gap=6))
     for floor, more in ((0.4, []), (0.7, ["--min-score", "0.7"]), (0.0, ["--min-score", "0"])):
-        found = roadaware(*words, *more, "--predictions", claims, "--json").data["tracking"]
+        found = roadaware(*words, *more, "--predictions", predictions, "--json").data["tracking"]
         wanted = evaluate_tracks(tubes, scenes, replace(TrackingConfig.default(), min_score=floor))
         values = dict(zip(wanted.summary["metric"], wanted.summary["value"], strict=True))
         assert found["mota"]["value"] == pytest.approx(100 * values["mota"])
     assert any("linking overlap 0.1" in note for note in done.data["run"]["notes"])
     said = "boxes at or above 0.4, the detector's threshold; --min-score to change"
-    assert said in roadaware(*words, "--predictions", claims).out
+    assert said in roadaware(*words, "--predictions", predictions).out
     assert roadaware("report", tmp_path / "run", "-o", tmp_path / "again.html").code == 0
     for page in (tmp_path / "run" / "report.html", tmp_path / "again.html"):
         assert said[1:] in html.unescape(page.read_text(encoding="utf-8"))
     assert "no threshold is known" in roadaware(*words, "--predictions", events.saved).out
-    save(link(advised(events.claims), LinkerConfig.default("road")), tmp_path / "half")
+    save(link(advised(events.predictions), LinkerConfig.default("road")), tmp_path / "half")
     other = roadaware(*words, "--predictions", tmp_path / "half").out
     assert "linking overlap of these tubes: 0.2; the detector advises 0.1" in other
 
 
-def test_floors_that_have_no_meaning_are_refused(roadaware: Command, events: Events, claims: Path) -> None:
-    words = ["evaluate", "road", "--truth", events.truth, "--predictions", claims]
+def test_floors_that_have_no_meaning_are_refused(
+    roadaware: Command, events: Events, predictions: Path
+) -> None:
+    words = ["evaluate", "road", "--truth", events.truth, "--predictions", predictions]
     assert roadaware(*words, "--min-score", "0.3").code == 2
     assert roadaware(*words, "--tracking", "--min-score", "1.5").code == 2
-    bare = events.claims.with_tables(boxes=events.claims.boxes.drop("score"))
+    bare = events.predictions.with_tables(boxes=events.predictions.boxes.drop("score"))
     with pytest.raises(UsageError, match="have none"):
         select_tracking_threshold(bare, 0.3)
     assert select_tracking_threshold(advised(bare), None) == (None, "")
@@ -158,11 +160,11 @@ def test_floors_that_have_no_meaning_are_refused(roadaware: Command, events: Eve
 
 def test_a_floor_leaves_weak_boxes_out_and_the_best_one_is_found(events: Events) -> None:
     scenes = read("road", events.truth)
-    tubes = link(events.claims, LinkerConfig.default("road"))
+    tubes = link(events.predictions, LinkerConfig.default("road"))
     scores = tubes.boxes["score"].to_numpy()
     for floor in (0.0, 0.5, 0.9):
         counts = evaluate_tracks(tubes, scenes, replace(TrackingConfig.default(), min_score=floor)).counts
-        assert counts["claims"].sum() <= int(np.sum(scores >= np.float32(floor)))
+        assert counts["predictions"].sum() <= int(np.sum(scores >= np.float32(floor)))
     table = score_floors(tubes, scenes, floors=(0.9, 0.2, 0.5))
     assert table["min_score"].to_list() == [0.2, 0.5, 0.9]
     assert table["recall"].is_sorted(descending=True)

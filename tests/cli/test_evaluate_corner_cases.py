@@ -24,8 +24,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CornerFacts]:
     return folder, write_corner_demo(folder, pictures=24)
 
 
-def words(folder: Path, claims: str = "bdd100k.json", truth: str = "corner_case.json") -> list[object]:
-    files = ["--truth", folder / truth, "--predictions", folder / claims]
+def words(folder: Path, predictions: str = "bdd100k.json", truth: str = "corner_case.json") -> list[object]:
+    files = ["--truth", folder / truth, "--predictions", folder / predictions]
     return ["evaluate", "corner-cases", *files]
 
 

@@ -27,8 +27,8 @@ from roadaware.scenes.tables import Predictions, Scenes
 AT = (0.2, 0.5, 0.75, "0.5:0.95")
 
 
-def road(roadaware: Command, events: Events, *more: object, claims: Path | None = None) -> Any:
-    words = ["evaluate", "road", "--truth", events.truth, "--predictions", claims or events.saved]
+def road(roadaware: Command, events: Events, *more: object, predictions: Path | None = None) -> Any:
+    words = ["evaluate", "road", "--truth", events.truth, "--predictions", predictions or events.saved]
     return roadaware(*words, *more)
 
 
@@ -37,8 +37,8 @@ def expected(scenes: Scenes, boxes: Predictions, tubes: Predictions, config: Det
     native = scenes.meta.notes["native_kinds"]
     at = {"frame_thresholds": (), "video_thresholds": ()}
     found = [
-        as_json(evaluate(claims, scenes, config, **{**at, level: AT}), native)
-        for level, claims in (("frame_thresholds", boxes), ("video_thresholds", tubes))
+        as_json(evaluate(predictions, scenes, config, **{**at, level: AT}), native)
+        for level, predictions in (("frame_thresholds", boxes), ("video_thresholds", tubes))
     ]
     return {"frame": found[0]["frame"], "video": found[1]["video"], "av_action": found[0]["av_action"]}
 
@@ -73,14 +73,14 @@ def test_detections_alone_are_linked_and_both_levels_judged(
     named = config == "reference"
     linker = LinkerConfig.reference("road") if named else LinkerConfig.default("road")
     metric = DetectionConfig.reference() if named else DetectionConfig.default()
-    wanted = expected(scenes, events.claims, link(events.claims, linker), metric)
+    wanted = expected(scenes, events.predictions, link(events.predictions, linker), metric)
     assert {key: done.data[key] for key in wanted} == wanted
     assert "tubes were built from the detections by the linker" in done.data["run"]["notes"][0]
 
 
 def test_the_json_has_the_published_form(roadaware: Command, events: Events, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    done = road(roadaware, events, "--config", "reference", "--json", out, claims=events.folder)
+    done = road(roadaware, events, "--config", "reference", "--json", out, predictions=events.folder)
     assert done.code == 0
     assert "mean AP, %" in done.out
     found = json.loads(out.read_text())
@@ -97,12 +97,12 @@ def test_the_json_has_the_published_form(roadaware: Command, events: Events, tmp
 
 
 @pytest.mark.slow
-def test_every_form_of_the_same_claims_gives_the_same_numbers(
+def test_every_form_of_the_same_predictions_gives_the_same_numbers(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
     words = ("--config", "reference")
     assert roadaware("link", events.saved, *words, "--out", tmp_path / "linked").code == 0
-    tubes = link(events.claims, LinkerConfig.reference("road"))
+    tubes = link(events.predictions, LinkerConfig.reference("road"))
     write_tubes(tubes, tmp_path / "tubes.pkl", agentness=True)
     forms = {
         "saved detections": [events.saved],
@@ -126,19 +126,19 @@ def test_every_form_of_the_same_claims_gives_the_same_numbers(
 
 
 def test_tubes_alone_are_judged_as_tubes_alone(roadaware: Command, events: Events, tmp_path: Path) -> None:
-    write_tubes(link(events.claims, LinkerConfig.default("road")), tmp_path / "tubes.pkl")
-    done = road(roadaware, events, "--json", claims=tmp_path / "tubes.pkl")
+    write_tubes(link(events.predictions, LinkerConfig.default("road")), tmp_path / "tubes.pkl")
+    done = road(roadaware, events, "--json", predictions=tmp_path / "tubes.pkl")
     assert done.code == 0
     assert done.data["frame"] == {}
     assert done.data["video"]["stiou"]
     assert any("boxes of frames are not judged" in note for note in done.data["run"]["notes"])
-    assert road(roadaware, events, "--only", "frame", claims=tmp_path / "tubes.pkl").code == 2
+    assert road(roadaware, events, "--only", "frame", predictions=tmp_path / "tubes.pkl").code == 2
 
 
 def test_truth_against_itself_is_100(roadaware: Command, events: Events, tmp_path: Path) -> None:
     """Every true box predicted with its own labels, every derived tube with its own."""
     save(of_truth(read("road", events.truth)), tmp_path / "perfect")
-    done = road(roadaware, events, "--json", claims=tmp_path / "perfect")
+    done = road(roadaware, events, "--json", predictions=tmp_path / "perfect")
     assert done.code == 0, done.err
     means = [kind["mean"] for kind in done.data["frame"]["0.5:0.95"].values()]
     means += [kind["mean"] for kind in done.data["video"]["stiou"]["0.5:0.95"].values()]
@@ -150,10 +150,10 @@ def test_a_split_is_judged_alone_and_the_rest_is_counted(roadaware: Command, eve
     assert done.code == 0
     held = events.scenes.split("val_3")
     assert done.data["run"]["truth"]["videos"] == len(held.videos) < 4
-    inside = events.claims.boxes["video"].cast(pl.String).is_in(held.videos["video"].to_list()).sum()
+    inside = events.predictions.boxes["video"].cast(pl.String).is_in(held.videos["video"].to_list()).sum()
     dropped = done.data["run"]["dropped"]
     what = "predicted boxes in videos outside the split"
-    assert dropped[what] == len(events.claims.boxes) - inside
+    assert dropped[what] == len(events.predictions.boxes) - inside
     assert what not in done.data["run"]["findings"]
     strict = road(roadaware, events, "--split", "val_3", "--strict", "--kinds", "agent")
     assert what in strict.out
@@ -161,14 +161,14 @@ def test_a_split_is_judged_alone_and_the_rest_is_counted(roadaware: Command, eve
 
 
 def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path: Path) -> None:
-    boxes = events.claims.boxes.with_columns(pl.col("video").cast(pl.String))
+    boxes = events.predictions.boxes.with_columns(pl.col("video").cast(pl.String))
     first = str(boxes["video"][0])
     renamed = {"video": pl.when(pl.col("video") == first).then(pl.lit("elsewhere")).otherwise("video")}
-    videos = events.claims.videos.with_columns(pl.col("video").cast(pl.String)).with_columns(**renamed)
-    frames = events.claims.frames.with_columns(pl.col("video").cast(pl.String)).with_columns(**renamed)
-    moved = events.claims.with_tables(boxes=boxes.with_columns(**renamed), videos=videos, frames=frames)
+    videos = events.predictions.videos.with_columns(pl.col("video").cast(pl.String)).with_columns(**renamed)
+    frames = events.predictions.frames.with_columns(pl.col("video").cast(pl.String)).with_columns(**renamed)
+    moved = events.predictions.with_tables(boxes=boxes.with_columns(**renamed), videos=videos, frames=frames)
     save(moved, tmp_path / "moved")
-    done = road(roadaware, events, "--json", claims=tmp_path / "moved")
+    done = road(roadaware, events, "--json", predictions=tmp_path / "moved")
     assert done.code == 0
     count = int((boxes["video"] == first).sum())
     counts = {
@@ -177,7 +177,7 @@ def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path
     }
     assert done.data["run"]["dropped"] == done.data["run"]["findings"]
     assert counts.items() <= done.data["run"]["findings"].items()
-    strict = road(roadaware, events, "--strict", "--kinds", "agent", claims=tmp_path / "moved")
+    strict = road(roadaware, events, "--strict", "--kinds", "agent", predictions=tmp_path / "moved")
     assert strict.code == 1
     assert all(f"{n:,} {what}" in strict.err for what, n in counts.items())
 
@@ -212,9 +212,9 @@ def test_products_of_marginals_change_composites_alone(roadaware: Command, event
     )
     assert joint["frame"]["0.5"]["agent"] == product["frame"]["0.5"]["agent"]
     assert joint["frame"]["0.5"]["event"] != product["frame"]["0.5"]["event"]
-    tubes = link(product_of_marginals(events.claims), LinkerConfig.default("road"))
+    tubes = link(product_of_marginals(events.predictions), LinkerConfig.default("road"))
     config = DetectionConfig(composite_scores="product")
-    wanted = expected(read("road", events.truth), events.claims, tubes, config)
+    wanted = expected(read("road", events.truth), events.predictions, tubes, config)
     assert {key: product[key] for key in wanted} == wanted
 
 
@@ -222,7 +222,7 @@ def test_products_of_marginals_change_composites_alone(roadaware: Command, event
 def test_paths_can_be_judged_as_tracks(roadaware: Command, events: Events, tmp_path: Path) -> None:
     save(of_truth(read("road", events.truth)), tmp_path / "perfect")
     words = ("--tracking", "--kinds", "agent", "--draws", "10")
-    done = road(roadaware, events, *words, "--json", "-o", tmp_path / "run", claims=tmp_path / "perfect")
+    done = road(roadaware, events, *words, "--json", "-o", tmp_path / "run", predictions=tmp_path / "perfect")
     assert done.code == 0, done.err
     found = done.data["tracking"]
     assert found["hota"]["value"] == found["idf1"]["value"] == found["mota"]["value"] == 100
@@ -276,7 +276,7 @@ def test_fail_under(roadaware: Command, events: Events, bars: list[str], code: i
         (["--draws", "-1"], 2, "0 or more"),
         (["--size", "682"], 2, "WIDTHxHEIGHT"),
         (["--predictions", "absent"], 3, "absent"),
-        (["--predictions", "CLAIMS", "CLAIMS"], 2, "both hold boxes"),
+        (["--predictions", "PREDICTIONS", "PREDICTIONS"], 2, "both hold boxes"),
         (["--truth", "absent.json"], 3, "absent.json"),
         (["-o", "."], 2, "holds other things"),
     ],
@@ -293,7 +293,7 @@ def test_wrong_requests(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letter.txt").write_text("dear")
     given = {"--truth": [events.truth], "--predictions": [events.saved]}
-    given[words[0]] = [events.saved if word == "CLAIMS" else word for word in words[1:]]
+    given[words[0]] = [events.saved if word == "PREDICTIONS" else word for word in words[1:]]
     flat = [part for name, values in given.items() for part in (name, *values)]
     done = roadaware("evaluate", "road", *flat)
     assert done.code == code
@@ -332,7 +332,7 @@ def test_a_set_without_any_truth_is_not_scored(roadaware: Command, events: Event
 def test_a_pickle_that_would_act_is_refused(roadaware: Command, events: Events, tmp_path: Path) -> None:
     path = tmp_path / "tubes.pkl"
     path.write_bytes(pickle.dumps({"agent": {"v": [Path("x")]}}))
-    done = road(roadaware, events, claims=path)
+    done = road(roadaware, events, predictions=path)
     assert done.code == 3
     assert "tubes.pkl" in done.err
 
@@ -342,7 +342,7 @@ def test_labels_that_the_truth_does_not_know_are_an_error(
 ) -> None:
     out = tmp_path / "linked"
     assert roadaware("link", events.folder, "--out", out).code == 0
-    same = road(roadaware, events, "--json", claims=out)
+    same = road(roadaware, events, "--json", predictions=out)
     assert same.code == 0, same.err
     assert same.data["frame"]["0.5"]["agent"]["mean"] > 0
 

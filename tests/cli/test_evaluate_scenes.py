@@ -25,8 +25,8 @@ KEYS = {
 
 
 def words(chaos: Path, task: str) -> list[object]:
-    _, truth, claims, *_ = TASK_FILES[task]
-    return ["evaluate", task, "--truth", chaos / task / truth, "--predictions", chaos / task / claims]
+    _, truth, predictions, *_ = TASK_FILES[task]
+    return ["evaluate", task, "--truth", chaos / task / truth, "--predictions", chaos / task / predictions]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -55,13 +55,21 @@ def test_native_files_are_scored_and_the_json_has_the_documented_keys(
 def test_saved_tables_give_the_same_numbers_as_native_files(
     roadaware: Command, chaos: Path, tmp_path: Path, task: str
 ) -> None:
-    reader, truth, claims, *_ = TASK_FILES[task]
+    reader, truth, predictions, *_ = TASK_FILES[task]
     scenes = read(reader, chaos / task / truth, cache=False)
     save(scenes, tmp_path / "truth")
-    save(read_predictions(TASKS[task], chaos / task / claims, scenes), tmp_path / "claims")
+    save(read_predictions(TASKS[task], chaos / task / predictions, scenes), tmp_path / "predictions")
     native = roadaware(*words(chaos, task), "--json").data
     saved = roadaware(
-        *("evaluate", task, "--truth", tmp_path / "truth", "--predictions", tmp_path / "claims", "--json")
+        *(
+            "evaluate",
+            task,
+            "--truth",
+            tmp_path / "truth",
+            "--predictions",
+            tmp_path / "predictions",
+            "--json",
+        )
     ).data
     for part in ("summary", "per_class", "facts"):
         assert saved[part] == native[part]
@@ -242,12 +250,20 @@ def test_chaotic_world_takes_a_list_of_labels(roadaware: Command, tmp_path: Path
     names = [line.split(",")[1] for line in some.split("\n") if line]
     rows = [f"ADCCAWWD,{25 * s + 1},0.1,0.2,0.5,0.9,{a},3,1,50,{s}.0" for s in (1, 2) for a in (12, 48, 49)]
     (tmp_path / "truth.csv").write_text(CHAOTIC + "\n".join(rows) + "\n")
-    claims = [",".join([*row.split(",")[:7], "0.5"]) for row in rows]
-    (tmp_path / "claims.csv").write_text("\n".join(claims) + "\n")
+    predictions = [",".join([*row.split(",")[:7], "0.5"]) for row in rows]
+    (tmp_path / "predictions.csv").write_text("\n".join(predictions) + "\n")
     (tmp_path / "some.csv").write_text(some)
     assert roadaware("read", "chaotic_world", tmp_path / "truth.csv", "-o", tmp_path / "saved").code == 0
     for truth in (tmp_path / "truth.csv", tmp_path / "saved"):
-        ask = ["evaluate", "actions", "--truth", truth, "--predictions", tmp_path / "claims.csv", "--json"]
+        ask = [
+            "evaluate",
+            "actions",
+            "--truth",
+            truth,
+            "--predictions",
+            tmp_path / "predictions.csv",
+            "--json",
+        ]
         found = roadaware(*ask, "--labels", tmp_path / "some.csv")
         assert found.code == 0, found.err
         assert set(found.data["per_class"]) == set(names)
@@ -261,10 +277,17 @@ def test_chaotic_world_is_read_with_its_header_and_moments_left_aside(
     head = "video_uid,frame_id,x1,y1,x2,y2,action_id,person_id,frame_start,frame_end,time_current"
     rows = [f"ADCCAWWD,{25 * s + 1},0.1,0.2,0.5,0.9,{a},3,1,50,{s}.0" for s in (1, 2) for a in (12, 49)]
     (tmp_path / "truth.csv").write_text("\n".join([head, *rows]) + "\n")
-    claims = [f"ADCCAWWD,{25 * s + 1},0.1,0.2,0.5,0.9,{a},0.{s}" for s in (1, 2) for a in (12, 49)]
-    (tmp_path / "claims.csv").write_text("\n".join(claims) + "\n")
+    predictions = [f"ADCCAWWD,{25 * s + 1},0.1,0.2,0.5,0.9,{a},0.{s}" for s in (1, 2) for a in (12, 49)]
+    (tmp_path / "predictions.csv").write_text("\n".join(predictions) + "\n")
     (tmp_path / "aside.csv").write_text("ADCCAWWD,51\n")
-    ask = ["evaluate", "actions", "--truth", tmp_path / "truth.csv", "--predictions", tmp_path / "claims.csv"]
+    ask = [
+        "evaluate",
+        "actions",
+        "--truth",
+        tmp_path / "truth.csv",
+        "--predictions",
+        tmp_path / "predictions.csv",
+    ]
     found = roadaware(*ask, "--json")
     assert found.code == 0, found.err
     assert found.data["summary"] == {"map@0.5": 1.0}
@@ -280,14 +303,22 @@ def test_a_folder_and_a_file_inside_the_layout_of_chaotic_world_are_truth(
 ) -> None:
     folder = tmp_path / "AR_ava_format" / "annotation"
     folder.mkdir(parents=True)
-    claims = []
+    predictions = []
     for video in ("ADCCAWWD", "BDCCAWWQ"):
         rows = [f"{video},{25 * s + 1},0.1,0.2,0.5,0.9,12,3,1,50,{s}.0" for s in (1, 2)]
         (folder / f"{video}.csv").write_text(CHAOTIC + "\n".join(rows) + "\n")
-        claims += [",".join([*row.split(",")[:7], "0.5"]) for row in rows]
-    (tmp_path / "claims.csv").write_text("\n".join(claims) + "\n")
+        predictions += [",".join([*row.split(",")[:7], "0.5"]) for row in rows]
+    (tmp_path / "predictions.csv").write_text("\n".join(predictions) + "\n")
     for truth, frames in ((folder, 4), (folder / "BDCCAWWQ.csv", 2), (tmp_path / "AR_ava_format", 4)):
-        ask = ["evaluate", "actions", "--truth", truth, "--predictions", tmp_path / "claims.csv", "--json"]
+        ask = [
+            "evaluate",
+            "actions",
+            "--truth",
+            truth,
+            "--predictions",
+            tmp_path / "predictions.csv",
+            "--json",
+        ]
         found = roadaware(*ask)
         assert found.code == 0, found.err
         assert found.data["summary"] == {"map@0.5": 1.0}

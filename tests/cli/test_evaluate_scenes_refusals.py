@@ -13,18 +13,18 @@ from small_files import Command
 from roadaware.analysis.scene_tasks import TASKS
 
 TRUTH = {"actions": "gt.csv", "relations": "truth", "grounding": "test_proc.json", "sound": "vggss.json"}
-CLAIMS = {"actions": "pred.csv", "relations": "pred.json", "grounding": "pred.json", "sound": "maps.npz"}
+PREDICTIONS = {"actions": "pred.csv", "relations": "pred.json", "grounding": "pred.json", "sound": "maps.npz"}
 
 
-def ask(task: str, truth: Path, claims: Path, *more: object) -> list[object]:
-    return ["evaluate", task, "--truth", truth, "--predictions", claims, *more]
+def ask(task: str, truth: Path, predictions: Path, *more: object) -> list[object]:
+    return ["evaluate", task, "--truth", truth, "--predictions", predictions, *more]
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_path_that_is_not_there_ends_with_3(roadaware: Command, chaos: Path, task: str) -> None:
-    there = (chaos / task / TRUTH[task], chaos / task / CLAIMS[task])
-    for truth, claims in ((chaos / "nothing", there[1]), (there[0], chaos / "nothing")):
-        done = roadaware(*ask(task, truth, claims))
+    there = (chaos / task / TRUTH[task], chaos / task / PREDICTIONS[task])
+    for truth, predictions in ((chaos / "nothing", there[1]), (there[0], chaos / "nothing")):
+        done = roadaware(*ask(task, truth, predictions))
         assert done.code == 3
         assert "there is no such file or folder" in done.err
         assert "nothing" in done.err
@@ -37,7 +37,7 @@ def test_a_truth_that_is_none_is_refused(
 ) -> None:
     truth = tmp_path / "truth.any"
     truth.write_text(content)
-    done = roadaware(*ask(task, truth, chaos / task / CLAIMS[task]))
+    done = roadaware(*ask(task, truth, chaos / task / PREDICTIONS[task]))
     assert done.code == 3
     assert "truth.any" in done.err
     assert not done.out
@@ -45,14 +45,14 @@ def test_a_truth_that_is_none_is_refused(
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("content", ["[]", "\0\1\2", "video", '{"a": {"b": 1}}'])
-def test_claims_that_are_none_are_refused(
+def test_predictions_that_are_none_are_refused(
     roadaware: Command, chaos: Path, tmp_path: Path, task: str, content: str
 ) -> None:
-    claims = tmp_path / ("claims.csv" if task == "actions" else "claims.json")
-    claims.write_text(content)
-    done = roadaware(*ask(task, chaos / task / TRUTH[task], claims))
+    predictions = tmp_path / ("predictions.csv" if task == "actions" else "predictions.json")
+    predictions.write_text(content)
+    done = roadaware(*ask(task, chaos / task / TRUTH[task], predictions))
     assert done.code == 3
-    assert "claims." in done.err
+    assert "predictions." in done.err
 
 
 def test_errors_of_a_metric_name_both_files(roadaware: Command, chaos: Path, tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_errors_of_a_metric_name_both_files(roadaware: Command, chaos: Path, tmp
         name, *more = held
         np.savez(tmp_path / "maps.npz", **{name: held[name]})
     for task, lost, what in (("grounding", others, "sentences"), ("sound", more, "sounds")):
-        truth, claims = chaos / task / TRUTH[task], tmp_path / CLAIMS[task]
-        done = roadaware(*ask(task, truth, claims, "--set", "missing_claim=error"))
+        truth, predictions = chaos / task / TRUTH[task], tmp_path / PREDICTIONS[task]
+        done = roadaware(*ask(task, truth, predictions, "--set", "missing_prediction=error"))
         assert done.code == 3
-        assert f"{claims}, judged by {truth}: {len(lost)} of {len(lost) + 1} {what} have no" in done.err
+        assert f"{predictions}, judged by {truth}: {len(lost)} of {len(lost) + 1} {what} have no" in done.err
 
 
 def test_a_truth_without_what_its_format_is_known_by_says_how_to_learn_what_it_lacks(
@@ -77,7 +77,7 @@ def test_a_truth_without_what_its_format_is_known_by_says_how_to_learn_what_it_l
     listed = json.loads((chaos / "sound" / TRUTH["sound"]).read_text())
     truth = tmp_path / "vggss.json"
     truth.write_text(json.dumps([{"file": each["file"], "bbox": each["bbox"]} for each in listed]))
-    words = ask("sound", truth, chaos / "sound" / CLAIMS["sound"])
+    words = ask("sound", truth, chaos / "sound" / PREDICTIONS["sound"])
     done = roadaware(*words)
     assert done.code == 3
     assert "sound takes vggss, flickr_soundnet" in done.err
@@ -96,57 +96,57 @@ EMPTY = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, held in EMPTY.items() for name in held])
-def test_claims_that_are_empty_score_0_everywhere_and_are_a_finding(
+def test_predictions_that_are_empty_score_0_everywhere_and_are_a_finding(
     roadaware: Command, chaos: Path, tmp_path: Path, task: str, name: str
 ) -> None:
-    claims, content = tmp_path / name, EMPTY[task][name]
+    predictions, content = tmp_path / name, EMPTY[task][name]
     if content is not None:
-        claims.write_text(content, encoding="utf-8")
-    elif claims.suffix:
-        np.savez(claims)
+        predictions.write_text(content, encoding="utf-8")
+    elif predictions.suffix:
+        np.savez(predictions)
     else:
-        claims.mkdir()
+        predictions.mkdir()
     truth = chaos / task / TRUTH[task]
-    done = roadaware(*ask(task, truth, claims, "--json"))
+    done = roadaware(*ask(task, truth, predictions, "--json"))
     assert done.code == 0, done.err
     assert set(done.data["summary"].values()) == {0}
     assert "predict nothing" in str(done.data["run"]["findings"])
-    assert roadaware(*ask(task, truth, claims, "--strict")).code == 1
+    assert roadaware(*ask(task, truth, predictions, "--strict")).code == 1
 
 
-def test_claims_of_nothing_but_actions_that_the_truth_lacks_are_refused(
+def test_predictions_of_nothing_but_actions_that_the_truth_lacks_are_refused(
     roadaware: Command, chaos: Path, tmp_path: Path
 ) -> None:
-    root, claims = chaos / "actions", tmp_path / "claims.csv"
+    root, predictions = chaos / "actions", tmp_path / "predictions.csv"
     rows = [line.split(",") for line in (root / "pred.csv").read_text().split()]
-    claims.write_text("".join(",".join([*row[:6], "999", row[7]]) + "\n" for row in rows))
-    done = roadaware(*ask("actions", root / "gt.csv", claims, "--json"))
+    predictions.write_text("".join(",".join([*row[:6], "999", row[7]]) + "\n" for row in rows))
+    done = roadaware(*ask("actions", root / "gt.csv", predictions, "--json"))
     assert done.code == 3
     assert "the action 999 is not in the label map" in done.err
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
-def test_claims_all_of_which_are_refused_end_with_3_and_the_usual_reason(
+def test_predictions_all_of_which_are_refused_end_with_3_and_the_usual_reason(
     roadaware: Command, chaos: Path, tmp_path: Path, task: str
 ) -> None:
     root = chaos / task
-    claims = tmp_path / CLAIMS[task]
+    predictions = tmp_path / PREDICTIONS[task]
     if task == "actions":
         rows = [line.split(",") for line in (root / "pred.csv").read_text().split()]
-        claims.write_text("".join(",".join([*row[:7], "much"]) + "\n" for row in rows))
+        predictions.write_text("".join(",".join([*row[:7], "much"]) + "\n" for row in rows))
     elif task == "sound":
         held = np.load(root / "maps.npz")
-        np.savez(claims, **{name: np.full_like(held[name], np.nan) for name in held})
+        np.savez(predictions, **{name: np.full_like(held[name], np.nan) for name in held})
     else:
         data = json.loads((root / "pred.json").read_text())
         for each in data["results"].values() if task == "relations" else ():
-            for claim in each:
-                claim["duration"] = claim["duration"][::-1]
-        for claim in data["video_predictions"].values() if task == "grounding" else ():
-            claim["sted"] = [frame / 24 + 0.01 for frame in claim["sted"]]
-        claims.write_text(json.dumps(data))
-    done = roadaware(*ask(task, root / TRUTH[task], claims))
+            for prediction in each:
+                prediction["duration"] = prediction["duration"][::-1]
+        for prediction in data["video_predictions"].values() if task == "grounding" else ():
+            prediction["sted"] = [frame / 24 + 0.01 for frame in prediction["sted"]]
+        predictions.write_text(json.dumps(data))
+    done = roadaware(*ask(task, root / TRUTH[task], predictions))
     assert done.code == 3
     reasons = {
         "actions": "the score should be a number",
@@ -155,20 +155,20 @@ def test_claims_all_of_which_are_refused_end_with_3_and_the_usual_reason(
         "sound": "hold NaN",
     }
     assert reasons[task] in done.err
-    assert f"{claims}: all" in done.err
+    assert f"{predictions}: all" in done.err
 
 
 @pytest.mark.slow
 def test_scores_of_another_scale_are_named_with_their_range_and_remedy(
     roadaware: Command, chaos: Path, tmp_path: Path
 ) -> None:
-    root, claims = chaos / "actions", tmp_path / "claims.csv"
+    root, predictions = chaos / "actions", tmp_path / "predictions.csv"
     rows = [line.split(",") for line in (root / "pred.csv").read_text().split()]
 
     def scored(scale: float, shift: float, some: int) -> list[object]:
         lines = [[*row[:7], str(float(row[7]) * scale + shift)] for row in rows[:some]] + rows[some:]
-        claims.write_text("".join(",".join(line) + "\n" for line in lines))
-        return ask("actions", root / "gt.csv", claims)
+        predictions.write_text("".join(",".join(line) + "\n" for line in lines))
+        return ask("actions", root / "gt.csv", predictions)
 
     percent = roadaware(*scored(100, 0, len(rows)))
     assert percent.code == 3
@@ -199,22 +199,22 @@ def test_an_empty_file_of_exclusions_excludes_nothing(
 def test_files_of_another_task_are_named(roadaware: Command, chaos: Path, task: str, other: str) -> None:
     if task == other:
         return
-    done = roadaware(*ask(task, chaos / other / TRUTH[other], chaos / task / CLAIMS[task]))
+    done = roadaware(*ask(task, chaos / other / TRUTH[other], chaos / task / PREDICTIONS[task]))
     assert done.code == 3
     assert f"that is for `evaluate {other}`" in done.err
-    done = roadaware(*ask(task, chaos / task / TRUTH[task], chaos / other / CLAIMS[other]))
+    done = roadaware(*ask(task, chaos / task / TRUTH[task], chaos / other / PREDICTIONS[other]))
     assert done.code == 3
 
 
-def test_claims_given_as_truth_are_recognised(roadaware: Command, chaos: Path) -> None:
+def test_predictions_given_as_truth_are_recognised(roadaware: Command, chaos: Path) -> None:
     for task, words in (("relations", "predicted relations"), ("grounding", "predicted spans")):
-        claims = chaos / task / CLAIMS[task]
-        done = roadaware(*ask(task, claims, claims))
+        predictions = chaos / task / PREDICTIONS[task]
+        done = roadaware(*ask(task, predictions, predictions))
         assert done.code == 3
         assert words in done.err
 
 
-def test_claims_about_other_videos_say_which_names_differ(
+def test_predictions_about_other_videos_say_which_names_differ(
     roadaware: Command, chaos: Path, tmp_path: Path
 ) -> None:
     text = (chaos / "actions" / "pred.csv").read_text().replace("crowd-", "other-")

@@ -39,8 +39,8 @@ def mended(events: Events, tmp_path: Path) -> Callable[[Callable[[Any], None]], 
     return write
 
 
-def judge(roadaware: Command, truth: Path, claims: Path, *more: object) -> Any:
-    return roadaware("evaluate", "road", "--truth", truth, "--predictions", claims, *QUICK, *more)
+def judge(roadaware: Command, truth: Path, predictions: Path, *more: object) -> Any:
+    return roadaware("evaluate", "road", "--truth", truth, "--predictions", predictions, *QUICK, *more)
 
 
 def boxes_of(content: Any) -> list[Any]:
@@ -134,31 +134,31 @@ def test_kinds_may_be_named_as_the_files_name_them(roadaware: Command, events: E
     assert convert_kinds(["loc", "location", "duplex"], events.scenes) == ("location", "duplex")
 
 
-def test_claims_elsewhere_are_findings_only_where_the_truth_lacks_them(events: Events) -> None:
+def test_predictions_elsewhere_are_findings_only_where_the_truth_lacks_them(events: Events) -> None:
     names = [str(video) for video in events.scenes.videos["video"].to_list()]
     left = LeftOut()
-    held = select_known_videos(events.claims, names[:1], names[:2], left)
-    counts = events.claims.boxes["video"].cast(pl.String)
+    held = select_known_videos(events.predictions, names[:1], names[:2], left)
+    counts = events.predictions.boxes["video"].cast(pl.String)
     assert set(held.boxes["video"].cast(pl.String)) == {names[0]}
     assert left.elsewhere == {"predicted boxes in videos outside the split": int((counts == names[1]).sum())}
     strange = int(counts.is_in(names[2:]).sum())
     assert left.findings == {"predicted boxes in videos that the truth lacks": strange}
 
 
-def test_claims_in_frames_that_nobody_annotated_are_findings(
+def test_predictions_in_frames_that_nobody_annotated_are_findings(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
-    boxes = events.claims.boxes
-    frames = events.claims.frames.head(0)
+    boxes = events.predictions.boxes
+    frames = events.predictions.frames.head(0)
     annotated = (pl.col("frame") > 9).alias("annotated")
     scenes = events.scenes.with_tables(frames=events.scenes.frames.with_columns(annotated))
     save(scenes, tmp_path / "truth")
-    save(events.claims.with_tables(boxes=boxes, frames=frames), tmp_path / "claims")
-    done = judge(roadaware, tmp_path / "truth", tmp_path / "claims", "--json")
+    save(events.predictions.with_tables(boxes=boxes, frames=frames), tmp_path / "predictions")
+    done = judge(roadaware, tmp_path / "truth", tmp_path / "predictions", "--json")
     assert done.code == 0, done.err
     assert (boxes["frame"] <= 9).sum() in done.data["run"]["findings"].values()
     assert done.data["run"]["findings"] == done.data["run"]["dropped"]
-    assert judge(roadaware, tmp_path / "truth", tmp_path / "claims", "--strict").code == 1
+    assert judge(roadaware, tmp_path / "truth", tmp_path / "predictions", "--strict").code == 1
 
 
 @pytest.mark.parametrize("size", ["64x48", "6000x5000", "1600x900"])
@@ -170,7 +170,7 @@ def test_a_size_that_cannot_be_right_is_doubted(roadaware: Command, events: Even
 
 
 def test_the_right_size_is_not_doubted(events: Events) -> None:
-    assert check_image_size(events.claims, events.scenes) == ()
+    assert check_image_size(events.predictions, events.scenes) == ()
 
 
 @pytest.mark.parametrize("text", ["9" * 5000 + "x1", "0x5", "10x10x10", "-1x5", "100001x5", "x", "1e3x5"])

@@ -33,16 +33,18 @@ def test_coco_results_give_the_numbers_of_the_tables(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
     scenes = read("road", events.truth)
-    claims = simulate_detections(scenes, seed=1, detector=Detector(size=None))
+    predictions = simulate_detections(scenes, seed=1, detector=Detector(size=None))
     seen = scenes.frames.filter("annotated").select(pl.col("video").cast(pl.String), "frame")
-    boxes = claims.boxes.cast({"video": pl.String}).join(seen, on=["video", "frame"], maintain_order="left")
-    claims = claims.with_tables(boxes=boxes)
+    boxes = predictions.boxes.cast({"video": pl.String}).join(
+        seen, on=["video", "frame"], maintain_order="left"
+    )
+    predictions = predictions.with_tables(boxes=boxes)
     images, results = tmp_path / "images.json", tmp_path / "results.json"
     write_annotations(scenes, images)
-    write_results(claims, results, read_index(images, by="folders"))
-    save(claims, tmp_path / "claims")
+    write_results(predictions, results, read_index(images, by="folders"))
+    save(predictions, tmp_path / "predictions")
     words = ["evaluate", "road", "--truth", events.truth, "--kinds", "agent", "--json", "--predictions"]
-    wanted = roadaware(*words, tmp_path / "claims", "--only", "frame").data["frame"]["0.5"]["agent"]
+    wanted = roadaware(*words, tmp_path / "predictions", "--only", "frame").data["frame"]["0.5"]["agent"]
     done = roadaware(*words, results, "--images", images, "--only", "frame")
     assert done.code == 0, done.err
     found = done.data["frame"]["0.5"]["agent"]

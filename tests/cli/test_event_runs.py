@@ -30,8 +30,8 @@ def folders(events: Events, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
 
     root = tmp_path_factory.mktemp("runs")
     assert main(["link", str(events.saved), "--config", "reference", "--out", str(root / "linked")]) == 0
-    for name, claims in (("mended", events.saved), ("published", root / "linked")):
-        words = ["evaluate", "road", "--truth", str(events.truth), "--predictions", str(claims)]
+    for name, predictions in (("mended", events.saved), ("published", root / "linked")):
+        words = ["evaluate", "road", "--truth", str(events.truth), "--predictions", str(predictions)]
         words += ["--draws", "20", "--by", "weather", "-o", str(root / name)]
         assert main(words) == 0
     return root / "mended", root / "published"
@@ -94,7 +94,7 @@ def test_a_report_of_both_compares_them(
     assert "agent, tubes at 0.2" in done.out
     text = (tmp_path / "both.html").read_text(encoding="utf-8")
     for words in ("Mended against linked", "Precision over recall: agent", "Tubes that went wrong"):
-        assert words in text or words.replace("Mended", "Claims") in text
+        assert words in text or words.replace("Mended", "Predictions") in text
     assert "What mending would gain" in text
     assert "Reliability of scores" in text
     again = roadaware("report", folders[0].parent / "mended", "-o", tmp_path / "one.html")

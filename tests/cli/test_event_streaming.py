@@ -28,17 +28,17 @@ def truth(events: Events, tmp_path: Path) -> Path:
     return tmp_path / "truth"
 
 
-def road(roadaware: Command, truth: Path, claims: Path, *more: object) -> Any:
+def road(roadaware: Command, truth: Path, predictions: Path, *more: object) -> Any:
     words = ("--kinds", "agent", "action")
-    return roadaware("evaluate", "road", "--truth", truth, "--predictions", claims, *words, *more)
+    return roadaware("evaluate", "road", "--truth", truth, "--predictions", predictions, *words, *more)
 
 
 def expected(
-    claims: Predictions, scenes: Scenes, linker: LinkerConfig, clock: StreamingConfig, latency_s: float
+    predictions: Predictions, scenes: Scenes, linker: LinkerConfig, clock: StreamingConfig, latency_s: float
 ) -> Any:
     """The streaming JSON, from the library."""
     seen, then = (
-        select_processed_frames(claims, scenes, clock, latency_s),
+        select_processed_frames(predictions, scenes, clock, latency_s),
         replace(clock, scheduler="recorded"),
     )
     sides = (apply_latency(seen, scenes, then), apply_latency(link(seen, linker), scenes, then))
@@ -60,7 +60,7 @@ def test_streaming_numbers_are_those_of_the_library(
     done = road(roadaware, truth, events.saved, *words)
     assert done.code == 0, done.err
     clock, found = StreamingConfig(scheduler), done.data["streaming"]
-    frame, video = expected(events.claims, events.scenes, LinkerConfig.default("road"), clock, 0.15)
+    frame, video = expected(events.predictions, events.scenes, LinkerConfig.default("road"), clock, 0.15)
     assert found["frame"] == frame
     assert found["video"] == video
     told = found["clock"]
@@ -76,16 +76,16 @@ def test_without_latency_streaming_is_offline(roadaware: Command, events: Events
     assert "streaming" not in road(roadaware, truth, events.saved, "--only", "frame", "--json").data
 
 
-def test_linked_claims_are_linked_again_as_they_were(
+def test_linked_predictions_are_linked_again_as_they_were(
     roadaware: Command, events: Events, truth: Path, tmp_path: Path
 ) -> None:
-    save(events.claims, tmp_path / "claims")
+    save(events.predictions, tmp_path / "predictions")
     words = ("--iou", "0.3", "--out", tmp_path / "linked")
-    assert roadaware("link", tmp_path / "claims", *words).code == 0
+    assert roadaware("link", tmp_path / "predictions", *words).code == 0
     at = ("--frame-thresholds", "0.2", "0.5", "--video-thresholds", "0.2", "0.5")
     done = road(roadaware, truth, tmp_path / "linked", "--latency", "0.1", *at, "--json")
     linker = replace(LinkerConfig.default("road"), min_iou=0.3)
-    wanted = expected(events.claims, events.scenes, linker, StreamingConfig("latest"), 0.1)
+    wanted = expected(events.predictions, events.scenes, linker, StreamingConfig("latest"), 0.1)
     assert (done.data["streaming"]["frame"], done.data["streaming"]["video"]) == wanted
 
 
@@ -139,11 +139,11 @@ def test_scores_are_judged_by_slice(roadaware: Command, events: Events, truth: P
     assert {row["group"] for row in rows} == names
     videos = events.scenes.videos.select(pl.col("video").cast(pl.String), pl.col("weather").cast(pl.String))
     groups = {video: f"weather={weather}" for video, weather in videos.iter_rows()}
-    judged = evaluate(events.claims, events.scenes, DetectionConfig.default(), kinds=["agent", "action"])
+    judged = evaluate(events.predictions, events.scenes, DetectionConfig.default(), kinds=["agent", "action"])
     table = build_calibration_table(judged.matches["frame"], 0.5, groups=groups)
     wanted = table.filter(pl.col("group").is_not_null(), pl.col("label").is_null(), pl.col("kind") == "agent")
-    assert {row["group"]: (row["claims"], row["ece"]) for row in rows} == {
-        row["group"]: (row["claims"], row["ece"]) for row in wanted.iter_rows(named=True)
+    assert {row["group"]: (row["predictions"], row["ece"]) for row in rows} == {
+        row["group"]: (row["predictions"], row["ece"]) for row in wanted.iter_rows(named=True)
     }
     assert "Scores of boxes by slice" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 

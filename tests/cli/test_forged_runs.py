@@ -103,7 +103,7 @@ def test_a_value_that_no_run_has_is_damage(run: Path, tmp_path: Path, what: str)
 FACTS = (
     "split",
     "truth",
-    "claims",
+    "predictions",
     "dropped",
     "findings",
     "linker",
@@ -199,8 +199,8 @@ def test_every_column_of_a_run_of_pedestrians_is_looked_at(
 
 @pytest.mark.slow
 def test_every_column_of_a_run_on_scenes_is_looked_at(chaos: Path, tmp_path: Path) -> None:
-    truth, claims = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
-    words = ["evaluate", "grounding", "--truth", truth, "--predictions", claims, "--draws", "2"]
+    truth, predictions = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
+    words = ["evaluate", "grounding", "--truth", truth, "--predictions", predictions, "--draws", "2"]
     assert main([*words, "-o", str(tmp_path / "run")]) == 0
     for file, columns in {"summary": SCENE_SUMMARY, "counts": SCENE_COUNTS}.items():
         for name in columns:
@@ -228,8 +228,8 @@ def test_every_column_of_a_run_on_scenes_is_looked_at(chaos: Path, tmp_path: Pat
 def test_what_a_run_on_scenes_says_beside_its_numbers_is_looked_at(
     chaos: Path, tmp_path: Path, file: str, change: Callable[[Any], Any]
 ) -> None:
-    truth, claims = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
-    words = ["evaluate", "grounding", "--truth", truth, "--predictions", claims, "--draws", "2"]
+    truth, predictions = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
+    words = ["evaluate", "grounding", "--truth", truth, "--predictions", predictions, "--draws", "2"]
     assert main([*words, "-o", str(tmp_path / "run")]) == 0
     held = json.loads((tmp_path / "run" / file).read_text())
     change(held)

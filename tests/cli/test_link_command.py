@@ -25,10 +25,10 @@ def test_the_command_writes_what_the_library_links(
     done = roadaware("link", events.saved, "--config", config, "--out", out, "--json")
     assert done.code == 0
     chosen = LinkerConfig.reference("road") if config == "reference" else LinkerConfig.default("road")
-    assert open_predictions(out) == link(events.claims, chosen)
+    assert open_predictions(out) == link(events.predictions, chosen)
     paths = open_predictions(out).tubes.filter(pl.col("parent").is_null())
     assert done.data["paths"] == len(paths) > 0
-    assert done.data["detections"] == len(events.claims.boxes)
+    assert done.data["detections"] == len(events.predictions.boxes)
 
 
 @pytest.mark.slow
@@ -114,11 +114,11 @@ def test_an_earlier_result_is_not_replaced_unless_asked(
     ("words", "code", "says"),
     [
         (["absent"], 3, "there is no such file or folder"),
-        (["CLAIMS", "--size", "big"], 2, "WIDTHxHEIGHT"),
-        (["CLAIMS", "--size", "0x512"], 2, "WIDTHxHEIGHT"),
-        (["CLAIMS", "--iou", "2"], 2, "--iou"),
-        (["CLAIMS", "--jump-gap", "-1"], 2, "jump_gap"),
-        (["CLAIMS", "--edge", "scores"], 2, "score"),
+        (["PREDICTIONS", "--size", "big"], 2, "WIDTHxHEIGHT"),
+        (["PREDICTIONS", "--size", "0x512"], 2, "WIDTHxHEIGHT"),
+        (["PREDICTIONS", "--iou", "2"], 2, "--iou"),
+        (["PREDICTIONS", "--jump-gap", "-1"], 2, "jump_gap"),
+        (["PREDICTIONS", "--edge", "scores"], 2, "score"),
         (["FOLDER", "--truth", "absent.json"], 3, "absent.json"),
         (["TRUTH"], 2, "say --truth"),
         (["notes.md"], 3, "ends in '.md'"),
@@ -135,7 +135,7 @@ def test_wrong_requests(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.md").write_text("dear")
-    places = {"CLAIMS": events.saved, "FOLDER": events.folder, "TRUTH": events.truth}
+    places = {"PREDICTIONS": events.saved, "FOLDER": events.folder, "TRUTH": events.truth}
     done = roadaware("link", *(places.get(word, word) for word in words), "--out", "out")
     assert done.code == code
     assert says in done.err

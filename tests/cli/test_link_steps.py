@@ -38,7 +38,7 @@ def test_several_sets_are_fused_before_they_are_linked(
     done = roadaware("link", events.saved, other, *words)
     assert done.code == 0, done.err
     both = fuse_detections(
-        [events.claims, open_predictions(other)], FusionConfig(weights=(2.0, 1.0), iou=0.5)
+        [events.predictions, open_predictions(other)], FusionConfig(weights=(2.0, 1.0), iou=0.5)
     )
     assert open_predictions(tmp_path / "out") == link(both, LinkerConfig.default("road"))
     (step,) = done.data["steps"]
@@ -54,19 +54,19 @@ def test_each_set_is_suppressed_by_itself(
     words = ("--nms", by, "--nms-iou", "0.3", "--out", tmp_path / "out", "--json")
     done = roadaware("link", events.saved, other, *words)
     config = NmsConfig(by=by, iou=0.3)
-    sets = [suppress_overlaps(each, config) for each in (events.claims, open_predictions(other))]
+    sets = [suppress_overlaps(each, config) for each in (events.predictions, open_predictions(other))]
     both = link(fuse_detections(sets), LinkerConfig.default("road"))
     saved = open_predictions(tmp_path / "out")
     assert saved.boxes.equals(both.boxes)
     assert saved.tubes.equals(both.tubes)
     assert [step["step"] for step in done.data["steps"]] == ["suppressed", "suppressed", "fused"]
     counted = [step["boxes"] for step in done.data["steps"][:2]]
-    assert counted == [len(events.claims.boxes), len(open_predictions(other).boxes)]
+    assert counted == [len(events.predictions.boxes), len(open_predictions(other).boxes)]
 
 
 def test_short_paths_are_left_out(roadaware: Command, events: Events, tmp_path: Path) -> None:
     done = roadaware("link", events.saved, "--min-length", "20", "--out", tmp_path / "out")
-    whole = link(events.claims, LinkerConfig.default("road"))
+    whole = link(events.predictions, LinkerConfig.default("road"))
     assert open_predictions(tmp_path / "out") == interpolate_tubes(
         whole, InterpolationConfig(max_gap=0, min_length=20)
     )
@@ -78,7 +78,7 @@ def test_short_paths_are_left_out(roadaware: Command, events: Events, tmp_path: 
 
 def test_what_was_done_is_printed(roadaware: Command, events: Events, other: Path, tmp_path: Path) -> None:
     done = roadaware("link", events.saved, other, "--nms", "class", "--out", tmp_path / "out")
-    assert "linked claims and other" in done.out
+    assert "linked predictions and other" in done.out
     assert done.out.count("suppressed by class at IoU 0.5") == 2
     assert "fused at IoU 0.55, weights 1 each" in done.out
     plain = roadaware("link", events.saved, "--out", tmp_path / "plain", "--json")
@@ -88,9 +88,9 @@ def test_what_was_done_is_printed(roadaware: Command, events: Events, other: Pat
 def test_sets_that_do_not_fit_each_other_are_told_apart(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
-    claims = events.claims
-    kinds = {**claims.meta.vocabularies, "agent": tuple(f"other {n}" for n in range(10))}
-    save(claims.with_tables(meta=replace(claims.meta, vocabularies=kinds)), tmp_path / "odd")
+    predictions = events.predictions
+    kinds = {**predictions.meta.vocabularies, "agent": tuple(f"other {n}" for n in range(10))}
+    save(predictions.with_tables(meta=replace(predictions.meta, vocabularies=kinds)), tmp_path / "odd")
     done = roadaware("link", events.saved, tmp_path / "odd", "--out", tmp_path / "out")
     assert done.code == 3
     assert "do not score the same labels" in done.err

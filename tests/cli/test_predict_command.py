@@ -92,8 +92,17 @@ def test_detections_go_through_link_and_evaluate(
 
     tubes = tmp_path / "tubes"
     assert roadaware("link", out / "predictions", "--out", tubes).code == 0
-    for claims in (tubes, out / "predictions"):
-        words = ["evaluate", "road", "--truth", made_up / "road", "--predictions", claims, "--draws", "0"]
+    for predictions in (tubes, out / "predictions"):
+        words = [
+            "evaluate",
+            "road",
+            "--truth",
+            made_up / "road",
+            "--predictions",
+            predictions,
+            "--draws",
+            "0",
+        ]
         judged = roadaware(*words)
         assert judged.code == 0, judged.err
         assert "av_action" in judged.out

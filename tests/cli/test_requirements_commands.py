@@ -31,7 +31,7 @@ class TestEnforce:
     ) -> None:
         done = roadaware("enforce", events.saved, "--requirements", rules, "-o", tmp_path / "out", "--json")
         assert done.code == 0, done.err
-        found, counts = enforce_requirements(events.claims, parse_requirements(RULES))
+        found, counts = enforce_requirements(events.predictions, parse_requirements(RULES))
         assert open_predictions(tmp_path / "out") == found
         assert done.data["violating"] == counts.violating > 0
         assert done.data["raised"] == counts.raised
@@ -66,7 +66,9 @@ class TestEnforce:
     def test_link_says_that_they_were_enforced(
         self, roadaware: Command, events: Events, rules, tmp_path
     ) -> None:
-        found, counts = enforce_requirements(events.claims, parse_requirements(RULES), EnforcementConfig(0.4))
+        found, counts = enforce_requirements(
+            events.predictions, parse_requirements(RULES), EnforcementConfig(0.4)
+        )
         save(found, tmp_path / "found")
         done = roadaware("link", tmp_path / "found", "-o", tmp_path / "linked")
         assert done.code == 0, done.err
@@ -123,7 +125,7 @@ class TestEvaluate:
         run = load_event_run(tmp_path / "run")
         held = run.facts["requirements"]
         expected = evaluate_requirements(
-            parse_requirements(RULES), events.claims, None, events.scenes, resamples=20
+            parse_requirements(RULES), events.predictions, None, events.scenes, resamples=20
         )
         for row in held["rows"]:
             if row["level"] == "boxes" and row["metric"] == "violating":

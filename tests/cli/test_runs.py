@@ -50,7 +50,16 @@ def test_a_run_holds_settings_results_rows_and_report(
     assert {path.name for path in folder.iterdir()} == names
     assert [path.name for path in folder.parent.iterdir()] == ["mine"]
     results = json.loads((folder / "results.json").read_text())
-    expected = {"schema", "protocol", "config_digest", "data_digest", "version", "seed", "resamples", "metrics"}
+    expected = {
+        "schema",
+        "protocol",
+        "config_digest",
+        "data_digest",
+        "version",
+        "seed",
+        "resamples",
+        "metrics",
+    }
     assert expected < set(results)
     rows = pl.read_parquet(folder / "per_sample.parquet")
     assert len(rows) == 210

@@ -24,8 +24,8 @@ FILES = {
 
 
 def scored(chaos: Path, task: str, *more: str) -> int:
-    truth, claims = (str(chaos / name) for name in FILES[task])
-    return main(["evaluate", task, "--truth", truth, "--predictions", claims, "-q", *more])
+    truth, predictions = (str(chaos / name) for name in FILES[task])
+    return main(["evaluate", task, "--truth", truth, "--predictions", predictions, "-q", *more])
 
 
 @pytest.mark.parametrize("task", FILES)

@@ -20,13 +20,13 @@ FILES = {
     *("classes.parquet", "state.npz", "pictures.json", "report.html"),
 }
 LEVELS = {
-    "actions": {"claim", "truth", "confusion"},
-    "relations": {"claim", "truth", "frame"},
+    "actions": {"prediction", "truth", "confusion"},
+    "relations": {"prediction", "truth", "frame"},
     "grounding": {"sentence"},
     "sound": {"sound"},
 }
 TRUTH = {"actions": "gt.csv", "relations": "truth", "grounding": "test_proc.json", "sound": "vggss.json"}
-CLAIMS = {"actions": "pred.csv", "relations": "pred.json", "grounding": "pred.json", "sound": "maps.npz"}
+PREDICTIONS = {"actions": "pred.csv", "relations": "pred.json", "grounding": "pred.json", "sound": "maps.npz"}
 PICTURES = {
     "actions": "Confusion of actions",
     "relations": "Who does what to whom: crowd-",
@@ -35,8 +35,8 @@ PICTURES = {
 }
 
 
-def ask(chaos: Path, task: str, claims: Path | None = None) -> list[str]:
-    found = claims or chaos / task / CLAIMS[task]
+def ask(chaos: Path, task: str, predictions: Path | None = None) -> list[str]:
+    found = predictions or chaos / task / PREDICTIONS[task]
     words = ["evaluate", task, "--truth", str(chaos / task / TRUTH[task]), "--predictions", str(found)]
     return [*words, "--draws", "20", "--by", "category" if task == "actions" else "density"]
 

@@ -29,10 +29,10 @@ def files(root: Path, wrong: int = 6) -> tuple[Path, list[str], list[str]]:
     return truth, right, [row(6 + frame, AWAY, 1, score) for frame, score in enumerate(SCORES[:wrong])]
 
 
-def evaluated(truth: Path, claims: list[str], *more: object, config: str) -> tuple[object, ...]:
+def evaluated(truth: Path, predictions: list[str], *more: object, config: str) -> tuple[object, ...]:
     """The words of a command on these predictions, in this order."""
-    path = truth.with_name("claims.csv")
-    path.write_text("\n".join(claims) + "\n")
+    path = truth.with_name("predictions.csv")
+    path.write_text("\n".join(predictions) + "\n")
     return ("evaluate", "actions", "--truth", truth, "--predictions", path, "--config", config, *more)
 
 
@@ -46,11 +46,11 @@ def test_every_order_of_rows_gives_a_number_in_the_span(
     orders = [right + wrong, wrong + right]
     orders += [[(right + wrong)[k] for k in rng.permutation(len(right + wrong))] for _ in range(6)]
     values, spans = [], []
-    for claims in orders:
-        data = roadaware(*evaluated(truth, claims, "--json", config=config)).data
+    for predictions in orders:
+        data = roadaware(*evaluated(truth, predictions, "--json", config=config)).data
         values.append(data["summary"]["map@0.5"])
         spans.append(data["facts"]["tied_scores"]["span"])
-        assert data["facts"]["tied_scores"]["claims"] == 12
+        assert data["facts"]["tied_scores"]["predictions"] == 12
     assert all(span == spans[0] for span in spans)
     assert set(spans[0]) == {"map@0.5", "ap@0.5:1"}
     low, high = spans[0]["map@0.5"]

@@ -264,16 +264,16 @@ def test_intensity_is_not_needed():
 def test_proposals_are_predictions():
     found = propose(capture(WORLD))
     empty = propose(Capture(EMPTY, ahead()))
-    claims = merge_proposal_rows(
+    predictions = merge_proposal_rows(
         [
             build_proposal_rows(found, "b", 4),
             build_proposal_rows(empty, "b", 5),
             build_proposal_rows(found, "a", 0, "initial"),
         ]
     )
-    assert claims.boxes["box"].to_list() == list(range(2 * len(found)))
-    assert claims.boxes["video"].unique(maintain_order=True).to_list() == ["b", "a"]
-    first = claims.boxes.head(len(found))
+    assert predictions.boxes["box"].to_list() == list(range(2 * len(found)))
+    assert predictions.boxes["video"].unique(maintain_order=True).to_list() == ["b", "a"]
+    first = predictions.boxes.head(len(found))
     assert first["score"].is_sorted(descending=True)
     assert first["background_share"].null_count() == len(found)
     assert (first["n_returns"] >= 5).all()

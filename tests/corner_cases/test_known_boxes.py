@@ -45,8 +45,8 @@ def away(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     return planted_pictures(tmp_path_factory.mktemp("away"), 5, seed=1)
 
 
-def with_boxes(claims: Predictions, **columns: object) -> Predictions:
-    return claims.with_tables(boxes=claims.boxes.with_columns(**columns))
+def with_boxes(predictions: Predictions, **columns: object) -> Predictions:
+    return predictions.with_tables(boxes=predictions.boxes.with_columns(**columns))
 
 
 def test_strange_things_are_found_among_pictures_that_were_not_fitted_on(home: Scenes, away: Scenes) -> None:
@@ -68,9 +68,9 @@ def test_several_sets_are_fitted_together(home: Scenes, away: Scenes) -> None:
 
 
 def test_pictures_that_were_fitted_on_are_refused_unless_asked_for(home: Scenes) -> None:
-    claims = planted_detections(home)
-    fitted = fit_known([(home, claims)], CONFIG)
-    fewer = claims.with_tables(boxes=claims.boxes.filter(pl.col("score") > 0.5))
+    predictions = planted_detections(home)
+    fitted = fit_known([(home, predictions)], CONFIG)
+    fewer = predictions.with_tables(boxes=predictions.boxes.filter(pl.col("score") > 0.5))
     _, _, prints = score_energy_novelty(planted_proposals(home), fewer, fitted)
     with pytest.raises(UsageError, match="fitted on 12 of these 12 images"):
         check_held_out(fitted, prints)
@@ -99,36 +99,36 @@ def test_other_frames_of_a_video_that_was_fitted_on_are_refused(home: Scenes, tm
 
 
 def test_logits_beside_the_scores_are_taken_as_they_are(home: Scenes) -> None:
-    claims = planted_detections(home)
-    scores = claims.boxes["scores"].to_numpy()
+    predictions = planted_detections(home)
+    scores = predictions.boxes["scores"].to_numpy()
     logits = pl.Series(np.log(scores / (1 - scores)), dtype=pl.Array(pl.Float32, 2))
     soft = pl.Series(np.full((24, 2), 0.5, dtype=np.float32), dtype=pl.Array(pl.Float32, 2))
-    one = compute_detection_energies(claims, CONFIG).energy["0-3", 0]
-    other = compute_detection_energies(with_boxes(claims, logits=logits, scores=soft), CONFIG).energy[
+    one = compute_detection_energies(predictions, CONFIG).energy["0-3", 0]
+    other = compute_detection_energies(with_boxes(predictions, logits=logits, scores=soft), CONFIG).energy[
         "0-3", 0
     ]
     np.testing.assert_allclose(one, other, rtol=1e-4)
     with pytest.raises(InputError, match="as after a softmax"):
-        compute_detection_energies(with_boxes(claims, scores=soft), CONFIG)
+        compute_detection_energies(with_boxes(predictions, scores=soft), CONFIG)
 
 
 def test_what_cannot_be_fitted_says_why(home: Scenes) -> None:
-    claims = planted_detections(home)
+    predictions = planted_detections(home)
     known = home.with_tables(boxes=home.boxes.with_columns(corner_case=pl.lit(value=False)))
-    elsewhere = with_boxes(claims, video=pl.lit("another"))
-    alike = with_boxes(claims, scores=pl.Series([[0.3, 0.1]] * 24, dtype=pl.Array(pl.Float32, 2)))
+    elsewhere = with_boxes(predictions, video=pl.lit("another"))
+    alike = with_boxes(predictions, scores=pl.Series([[0.3, 0.1]] * 24, dtype=pl.Array(pl.Float32, 2)))
     for scenes, said, told in (
-        (known, claims, "0 unknown objects have a detection"),
+        (known, predictions, "0 unknown objects have a detection"),
         (home, elsewhere, "share no image"),
         (home, alike, "energies of known objects: all 12 values"),
-        (home, claims.with_tables(boxes=claims.boxes.drop("scores")), "one score a box"),
-        (home, claims.with_tables(boxes=claims.boxes.head(0)), "no detection at all"),
-        (home.with_tables(boxes=home.boxes.drop("common")), claims, "does not say what is common"),
+        (home, predictions.with_tables(boxes=predictions.boxes.drop("scores")), "one score a box"),
+        (home, predictions.with_tables(boxes=predictions.boxes.head(0)), "no detection at all"),
+        (home.with_tables(boxes=home.boxes.drop("common")), predictions, "does not say what is common"),
     ):
         with pytest.raises(InputError, match=told):
             fit_known([(scenes, said)], CONFIG)
     with pytest.raises(InputError, match="no scores of 'action'"):
-        fit_known([(home, claims)], CONFIG, Matching(kind="action"))
+        fit_known([(home, predictions)], CONFIG, Matching(kind="action"))
     with pytest.raises(InputError, match="least overlap"):
         Matching(min_iou=0)
 

@@ -176,15 +176,15 @@ def test_masks_and_detections_from_disk(root, tmp_path):
     held = np.full((20, 62), 1, np.uint8)
     Image.fromarray(held).save(masks / "training" / "000001" / "000000.png")
     (masks / "classes.json").write_text(json.dumps(["car", "wall"]))
-    claims = {"box": [0], "video": ["training/000001"], "frame": [0], "score": [0.75]}
+    predictions = {"box": [0], "video": ["training/000001"], "frame": [0], "score": [0.75]}
     corners = {"x1_px": [0.0], "y1_px": [0.0], "x2_px": [62.0], "y2_px": [20.0]}
-    save(Predictions(boxes=pl.DataFrame(claims | corners)), tmp_path / "claims")
+    save(Predictions(boxes=pl.DataFrame(predictions | corners)), tmp_path / "predictions")
     scenes = read("kitti", root)
     semantics = SemanticSource(str(masks), scenes, root)
     found = semantics.of("training/000001", 0)
     assert found is not None
     assert found.names == ("car", "wall")
-    detections = DetectionSource(str(tmp_path / "claims"), scenes)
+    detections = DetectionSource(str(tmp_path / "predictions"), scenes)
     objects = detections.of("training/000001", 0)
     assert objects is not None
     assert (objects.boxes.tolist(), objects.scores.tolist()) == ([[0, 0, 62, 20]], [0.75])
@@ -197,7 +197,7 @@ def test_masks_and_detections_from_disk(root, tmp_path):
         str(root),
         CopgConfig.angle(),
         semantics=str(masks),
-        detections=str(tmp_path / "claims"),
+        detections=str(tmp_path / "predictions"),
         videos=("training/000001", "training/000002"),
     )
     _, tally = run(order, tmp_path / "out")
@@ -212,8 +212,8 @@ def test_detections_of_another_set_are_refused(order, tmp_path):
     row = {"box": [0], "video": ["elsewhere/1"], "frame": [0], "score": [0.75]}
     corners = {"x1_px": [0.0], "y1_px": [0.0], "x2_px": [62.0], "y2_px": [20.0]}
     boxes = pl.DataFrame(row | corners)
-    save(Predictions(boxes=boxes), tmp_path / "claims")
-    asked = replace(order, detections=str(tmp_path / "claims"))
+    save(Predictions(boxes=boxes), tmp_path / "predictions")
+    asked = replace(order, detections=str(tmp_path / "predictions"))
     with pytest.raises(
         InputError, match="detections of other videos: elsewhere/1, where the set has testing"
     ):
@@ -230,14 +230,14 @@ def beside(root, tmp_path):
     masked(masks, 1)
     masked(masks, 2)
     (masks / "classes.json").write_text(json.dumps(["car", "wall"]))
-    detect(tmp_path / "claims", 0.75)
+    detect(tmp_path / "predictions", 0.75)
     videos = tuple(f"training/00000{number}" for number in (1, 2, 3))
     return Order(
         "kitti",
         str(root),
         CopgConfig.angle(),
         semantics=str(masks),
-        detections=str(tmp_path / "claims"),
+        detections=str(tmp_path / "predictions"),
         videos=videos,
         part=1,
     )
@@ -289,7 +289,7 @@ def test_a_sweep_that_was_damaged_is_made_up_for(order, tmp_path):
 def test_changed_sources_are_refused_until_all_is_made_anew(beside, tmp_path):
     folder, masks = tmp_path / "out", tmp_path / "masks"
     run(beside, folder)
-    detect(tmp_path / "claims", 0.5)
+    detect(tmp_path / "predictions", 0.5)
     with pytest.raises(UsageError, match=r"of detections that have changed since; say --overwrite"):
         run(beside, folder)
     assert run(beside, folder, overwrite=True)[1].made == 3

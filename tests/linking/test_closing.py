@@ -90,8 +90,8 @@ def _same(streamed: list[ClosedPath], linked: Predictions) -> int:
             (tube.kind, tube.label, tube.start_frame, tube.end_frame, [list(tube.span)], tube.score)
             for tube in path.tubes
         ]
-        claimed = (path.start_frame, path.end_frame, path.score)
-        assert [path.frames.tolist(), path.rows.tolist(), *claimed, tubes] == facts
+        predicted = (path.start_frame, path.end_frame, path.score)
+        assert [path.frames.tolist(), path.rows.tolist(), *predicted, tubes] == facts
         assert np.array_equal(path.boxes.astype(np.float32), boxes.select(_SIDES).to_numpy())
         assert np.array_equal(path.agentness.astype(np.float32), boxes["score"].to_numpy())
         if path.scores.shape[1]:
@@ -154,11 +154,11 @@ def test_scores_of_64_bits_close_as_they_are_linked(make: Any) -> None:
         (f, np.array([[0.0, 0, 50, 50]]), r.random(1) / 2 + 0.3, r.random((1, 2)).astype(np.float32))
         for f in range(9)
     ]
-    claimed = predictions({"v": video}, kinds)
+    predicted = predictions({"v": video}, kinds)
     wide = np.concatenate([agentness for _, _, agentness, _ in video])
-    claimed = claimed.with_tables(boxes=claimed.boxes.with_columns(score=pl.Series(wide)))
+    predicted = predicted.with_tables(boxes=predicted.boxes.with_columns(score=pl.Series(wide)))
     (path,) = build_closed_paths(_stream(video, config, kinds)[-1], config, _layout(kinds))
-    assert path.score == link(claimed, config).tubes["score"][0]
+    assert path.score == link(predicted, config).tubes["score"][0]
 
 
 def test_nothing_ended_is_nothing_closed() -> None:

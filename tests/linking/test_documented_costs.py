@@ -47,9 +47,9 @@ def made_up() -> tuple[Scenes, Predictions]:
     return scenes, simulate_detections(scenes)
 
 
-def video_map(scenes: Scenes, claims: Predictions, config: LinkerConfig) -> list[float]:
+def video_map(scenes: Scenes, predictions: Predictions, config: LinkerConfig) -> list[float]:
     judging = DetectionConfig.reference()
-    matches = match_tubes(link(claims, config), scenes, judging, (0.2,), kinds=KINDS)
+    matches = match_tubes(link(predictions, config), scenes, judging, (0.2,), kinds=KINDS)
     values = 100 * compute_average_precisions(matches, judging)[:, 0]
     of = np.array([kind for kind, _ in matches.classes])
     return [round(float(values[of == kind].mean()), 1) for kind in KINDS]
@@ -65,8 +65,8 @@ def test_a_row_of_the_table_is_what_comes_out(name: str, made_up: tuple[Scenes, 
 
 @pytest.mark.slow
 def test_products_of_marginals_give_what_the_page_says(made_up: tuple[Scenes, Predictions]) -> None:
-    scenes, claims = made_up
-    found = video_map(scenes, product_of_marginals(claims), LinkerConfig.default("road"))
+    scenes, predictions = made_up
+    found = video_map(scenes, product_of_marginals(predictions), LinkerConfig.default("road"))
     said = re.search(r"products (\d+\.\d) and (\d+\.\d)\.", PAGE.read_text("utf-8"))
     assert said is not None
     assert found[3:] == pytest.approx([float(said[1]), float(said[2])], abs=0.051)

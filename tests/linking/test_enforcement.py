@@ -216,20 +216,22 @@ class TestPredictions:
     @pytest.mark.parametrize("method", ["nearest", "propagation"])
     @pytest.mark.parametrize("boxes", ["predicted", "all"])
     def test_no_box_violates_afterwards_and_all_else_stays(self, drive, method, boxes) -> None:
-        scenes, claims = drive
+        scenes, predictions = drive
         rules = parse_requirements(RULES)
         judged = RequirementConfig((0.5,), boxes)
-        before = evaluate_requirements(rules, claims, None, scenes, judged)
-        found, counts = enforce_requirements(claims, rules, EnforcementConfig(method=method, boxes=boxes))
+        before = evaluate_requirements(rules, predictions, None, scenes, judged)
+        found, counts = enforce_requirements(
+            predictions, rules, EnforcementConfig(method=method, boxes=boxes)
+        )
         after = evaluate_requirements(rules, found, None, scenes, judged)
         assert before.value(0.5) > 0
         assert after.value(0.5) == 0
         assert counts.violating > 0
-        assert counts.boxes == len(claims.boxes)
-        old, new = (np.array(each.boxes["scores"].to_list()) for each in (claims, found))
+        assert counts.boxes == len(predictions.boxes)
+        old, new = (np.array(each.boxes["scores"].to_list()) for each in (predictions, found))
         assert ((old != new).sum()) == counts.raised + counts.lowered
         others = found.boxes.drop("scores")
-        assert others.equals(claims.boxes.drop("scores"))
+        assert others.equals(predictions.boxes.drop("scores"))
         assert list_steps(found)[-1]["step"] == "enforced"
 
     def test_nearest_changes_less_than_propagation(self, drive) -> None:

@@ -3,9 +3,9 @@
 import numpy as np
 import polars as pl
 import pytest
-from claim_sets import SIDES, claims, plain_iou, rows, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
+from prediction_sets import SIDES, plain_iou, predictions, rows, rows_of
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
@@ -47,8 +47,8 @@ def plain_fusion(models, weights, iou):
 
 
 def test_two_detectors_that_agree_by_hand() -> None:
-    one = claims([("v", 4, A, 0.9, [0.8, 0.2, 0.4])])
-    two = claims([("v", 4, NEAR_A, 0.6, [0.4, 0.0, 0.8])])
+    one = predictions([("v", 4, A, 0.9, [0.8, 0.2, 0.4])])
+    two = predictions([("v", 4, NEAR_A, 0.6, [0.4, 0.0, 0.8])])
     found = fuse_detections([one, two])
     ((video, frame, corners, score),) = rows_of(found)
     assert (video, frame) == ("v", 4)
@@ -66,14 +66,14 @@ def test_two_detectors_that_agree_by_hand() -> None:
 
 def test_what_one_of_two_detectors_sees_counts_half() -> None:
     found = fuse_detections(
-        [claims([("v", 0, A, 0.8, [0.4, 0, 0])]), claims([("v", 0, FAR, 0.6, [0, 0, 1])])]
+        [predictions([("v", 0, A, 0.8, [0.4, 0, 0])]), predictions([("v", 0, FAR, 0.6, [0, 0, 1])])]
     )
     assert rows_of(found) == [("v", 0, A, 0.4), ("v", 0, FAR, 0.3)]
     assert convert_to_matrix(found.boxes["scores"], 3).tolist() == [[np.float32(0.2), 0, 0], [0, 0, 0.5]]
 
 
 def test_weights_shift_boxes_and_scores() -> None:
-    pair = [claims([("v", 0, A, 0.5, [1, 0, 0])]), claims([("v", 0, NEAR_A, 0.5, [0, 0, 0])])]
+    pair = [predictions([("v", 0, A, 0.5, [1, 0, 0])]), predictions([("v", 0, NEAR_A, 0.5, [0, 0, 0])])]
     found = fuse_detections(pair, FusionConfig(weights=(3, 1)))
     ((_, _, corners, score),) = rows_of(found)
     assert corners == pytest.approx((0, 0, 10, 9.5))
@@ -82,35 +82,37 @@ def test_weights_shift_boxes_and_scores() -> None:
 
 
 def test_a_score_stays_below_1_where_a_heavy_detector_sees_double() -> None:
-    double = claims([("v", 0, A, 1.0, [1, 0, 0]), ("v", 0, A, 1.0, [1, 0, 0])])
-    found = fuse_detections([double, claims([])], FusionConfig(weights=(3, 1)))
+    double = predictions([("v", 0, A, 1.0, [1, 0, 0]), ("v", 0, A, 1.0, [1, 0, 0])])
+    found = fuse_detections([double, predictions([])], FusionConfig(weights=(3, 1)))
     assert found.boxes["score"].to_list() == [1.0]
     assert convert_to_matrix(found.boxes["scores"], 3)[0, 0] == 1.0
 
 
 def test_boxes_are_brought_to_the_images_of_the_first() -> None:
-    small = claims([("v", 0, (10, 10, 20, 20), 0.5, [0, 0, 0])], size=(100, 50))
-    large = claims([("v", 0, (20, 40, 40, 80), 0.5, [0, 0, 0])], size=(200, 200))
+    small = predictions([("v", 0, (10, 10, 20, 20), 0.5, [0, 0, 0])], size=(100, 50))
+    large = predictions([("v", 0, (20, 40, 40, 80), 0.5, [0, 0, 0])], size=(200, 200))
     assert rows_of(fuse_detections([small, large])) == [("v", 0, (10, 10, 20, 20), 0.5)]
     assert fuse_detections([small, large]).videos.rows() == [("v", 100, 50)]
     with pytest.raises(InputError, match="how large its images"):
-        fuse_detections([small, claims([("v", 0, A, 0.5, [0, 0, 0])])])
+        fuse_detections([small, predictions([("v", 0, A, 0.5, [0, 0, 0])])])
 
 
 def test_labels_in_another_order_are_joined_by_name() -> None:
     other = {"action": ("Stop",), "agent": ("Car", "Ped")}
-    one = claims([("v", 0, A, 1.0, [0.8, 0.2, 0.4])])
-    two = claims([("v", 0, A, 1.0, [0.4, 0.2, 0.8])], kinds=other)
+    one = predictions([("v", 0, A, 1.0, [0.8, 0.2, 0.4])])
+    two = predictions([("v", 0, A, 1.0, [0.4, 0.2, 0.8])], kinds=other)
     assert convert_to_matrix(fuse_detections([one, two]).boxes["scores"], 3)[0] == pytest.approx(
         [0.8, 0.2, 0.4]
     )
     with pytest.raises(InputError, match="do not score the same labels"):
-        fuse_detections([one, claims([("v", 0, A, 1.0, [0, 0])], kinds={"agent": ("Ped", "Car")})])
+        fuse_detections([one, predictions([("v", 0, A, 1.0, [0, 0])], kinds={"agent": ("Ped", "Car")})])
 
 
 def test_frame_scores_are_the_mean_over_those_that_have_the_frame() -> None:
-    one = claims([("v", 0, A, 1.0, [0, 0, 0])], frame_scores={("v", 0): [1.0, 0.0], ("v", 1): [0.5, 0.5]})
-    two = claims([("v", 0, A, 1.0, [0, 0, 0])], frame_scores={("v", 0): [0.0, 0.5]})
+    one = predictions(
+        [("v", 0, A, 1.0, [0, 0, 0])], frame_scores={("v", 0): [1.0, 0.0], ("v", 1): [0.5, 0.5]}
+    )
+    two = predictions([("v", 0, A, 1.0, [0, 0, 0])], frame_scores={("v", 0): [0.0, 0.5]})
     found = fuse_detections([one, two], FusionConfig(weights=(1, 3)))
     assert found.frames["frame"].to_list() == [0, 1]
     assert found.frames["scores"].to_list() == [[0.25, 0.375], [0.5, 0.5]]
@@ -126,7 +128,7 @@ def test_frame_scores_are_the_mean_over_those_that_have_the_frame() -> None:
 def test_fusion_equals_a_loop(models, weights, iou) -> None:
     weights = weights[: len(models)]
     found = fuse_detections(
-        [claims(model) for model in models], FusionConfig(weights=tuple(weights), iou=iou)
+        [predictions(model) for model in models], FusionConfig(weights=tuple(weights), iou=iou)
     )
     expected = plain_fusion(models, weights, iou)
     got = {}
@@ -150,7 +152,7 @@ def test_a_detector_fused_with_itself_is_suppressed_and_no_more(found) -> None:
         (video, frame, (20.0 * i, 0.0, 20.0 * i + 9, 9.0), score, scores)
         for i, (video, frame, _, score, scores) in enumerate(found)
     ]
-    alone, twice = fuse_detections([claims(apart)]), fuse_detections([claims(apart)] * 2)
+    alone, twice = fuse_detections([predictions(apart)]), fuse_detections([predictions(apart)] * 2)
     assert alone.boxes.select("frame", *SIDES).equals(twice.boxes.select("frame", *SIDES))
     assert sorted(alone.boxes["score"]) == pytest.approx(sorted(r[3] for r in apart), abs=1e-12)
     assert twice.boxes["score"].to_list() == pytest.approx(alone.boxes["score"].to_list(), abs=1e-12)
@@ -159,7 +161,7 @@ def test_a_detector_fused_with_itself_is_suppressed_and_no_more(found) -> None:
 @tried(50)
 @given(st.lists(rows, min_size=2, max_size=3))
 def test_the_order_of_frames_in_the_tables_does_not_matter(models) -> None:
-    sets = [claims(model) for model in models]
+    sets = [predictions(model) for model in models]
     turned = [s.with_tables(boxes=s.boxes.sort("frame", maintain_order=True)) for s in sets]
     key = ["video", "frame", "score", *SIDES]
     assert (
@@ -171,17 +173,17 @@ def test_the_order_of_frames_in_the_tables_does_not_matter(models) -> None:
 
 
 def test_empty_and_wrong_requests() -> None:
-    assert fuse_detections([claims([]), claims([])]).boxes.is_empty()
+    assert fuse_detections([predictions([]), predictions([])]).boxes.is_empty()
     with pytest.raises(UsageError, match="at least one detector"):
         fuse_detections([])
     with pytest.raises(UsageError, match="2 weights for 1 detectors"):
-        fuse_detections([claims([])], FusionConfig(weights=(1, 1)))
+        fuse_detections([predictions([])], FusionConfig(weights=(1, 1)))
     for wrong in ({"iou": 2.0}, {"weights": (0.0,)}, {"min_score": -1.0}):
         with pytest.raises(UsageError):
             FusionConfig(**wrong)
-    linked = claims([("v", 0, A, 0.5, [0, 0, 0])])
+    linked = predictions([("v", 0, A, 0.5, [0, 0, 0])])
     linked = linked.with_tables(boxes=linked.boxes.with_columns(tube=pl.lit(0)))
     with pytest.raises(InputError, match="linked to tubes already"):
         fuse_detections([linked])
-    weak = claims([("v", 0, A, 0.1, [0, 0, 0]), ("v", 0, FAR, 0.2, [0, 0, 0])])
+    weak = predictions([("v", 0, A, 0.1, [0, 0, 0]), ("v", 0, FAR, 0.2, [0, 0, 0])])
     assert rows_of(fuse_detections([weak], FusionConfig(min_score=0.2))) == [("v", 0, FAR, 0.2)]

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from claim_sets import SIDES, claims
 from hypothesis import given
 from hypothesis import strategies as st
+from prediction_sets import SIDES, predictions
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
@@ -38,7 +38,7 @@ def tubes(rows, derived=()):
 
 
 def linked(rows, derived=()):
-    made = claims(rows, tubes=tubes(rows, derived))
+    made = predictions(rows, tubes=tubes(rows, derived))
     labels = pl.DataFrame(
         {"tube": [100 + i for i in range(len(derived))], "kind": "agent", "label": 0},
         schema={"tube": pl.Int64, "kind": pl.String, "label": pl.Int64},
@@ -137,4 +137,4 @@ def test_what_cannot_be_filled_is_refused() -> None:
     for wrong in ({"max_gap": -1}, {"min_length": 0}):
         with pytest.raises(UsageError):
             InterpolationConfig(**wrong)
-    assert interpolate_tubes(claims([])).boxes.is_empty()
+    assert interpolate_tubes(predictions([])).boxes.is_empty()

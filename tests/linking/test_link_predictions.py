@@ -66,8 +66,8 @@ def _derived(linked: Predictions) -> pl.DataFrame:
 def test_paths_and_tubes_equal_the_plain_ones(name: str, seeds: tuple[int, ...]) -> None:
     config = CONFIGS[name]
     for seed in seeds:
-        videos, claimed = _set(seed, tied=seed % 2 == 0)
-        linked, expected = link(claimed, config), _expected(videos, config)
+        videos, predicted = _set(seed, tied=seed % 2 == 0)
+        linked, expected = link(predicted, config), _expected(videos, config)
         paths = linked.tubes.filter(pl.col("parent").is_null())
         assert paths["video"].to_list() == [video for video, _ in expected]
         assert paths["tube"].to_list() == list(range(len(expected)))
@@ -104,8 +104,8 @@ def test_paths_and_tubes_equal_the_plain_ones(name: str, seeds: tuple[int, ...])
 @pytest.mark.parametrize("name", ["reference", "default", "hungarian"])
 def test_a_stream_gives_the_same_paths(name: str) -> None:
     config = replace(CONFIGS[name], drop_weak=False)
-    videos, claimed = _set(2)
-    linked = link(claimed, replace(config, gaps="keep"))
+    videos, predicted = _set(2)
+    linked = link(predicted, replace(config, gaps="keep"))
     streamed = []
     for video in videos.values():
         linker = Linker(replace(config, gaps="keep"), 7, l2_columns=3)
@@ -126,8 +126,8 @@ def test_reference_squeezes_gaps_out_and_default_fills_them() -> None:
         (f, np.array([[10 * f, 0, 10 * f + 100, 50]]), np.array([0.5 + 0.05 * f]), np.array([[0.1 * f]]))
         for f in seen
     ]
-    claimed = predictions({"v": video}, {"agent": 1})
-    reference, default = link(claimed, REFERENCE), link(claimed, DEFAULT)
+    predicted = predictions({"v": video}, {"agent": 1})
+    reference, default = link(predicted, REFERENCE), link(predicted, DEFAULT)
     path, tube = reference.tubes.rows(named=True)
     assert (path["start_frame"], path["end_frame"], path["consecutive"]) == (0, 7, True)
     assert (tube["start_frame"], tube["end_frame"], tube["spans"], tube["consecutive"]) == (
@@ -153,23 +153,23 @@ def test_weak_paths_are_dropped_by_default_and_their_boxes_stay_unlinked() -> No
     weak = [(f, np.array([[0, 0, 10, 10]]), np.array([0.09]), np.zeros((1, 1))) for f in range(6)]
     strong = [(f, np.array([[0, 0, 10, 10]]), np.array([0.2]), np.zeros((1, 1))) for f in range(2)]
     gappy = [(f, np.array([[0, 0, 10, 10]]), np.array([0.9]), np.zeros((1, 1))) for f in (0, 2, 3, 4, 5, 6)]
-    claimed = predictions({"weak": weak[:5], "long": weak, "strong": strong, "gappy": gappy}, {"agent": 1})
+    predicted = predictions({"weak": weak[:5], "long": weak, "strong": strong, "gappy": gappy}, {"agent": 1})
     config = replace(FORMER, min_edge=0.05)
-    assert link(claimed, config).tubes.filter(pl.col("parent").is_null())["video"].to_list() == [
+    assert link(predicted, config).tubes.filter(pl.col("parent").is_null())["video"].to_list() == [
         "long",
         "strong",
     ]
-    kept = link(claimed, replace(config, drop_weak=False)).tubes.filter(pl.col("parent").is_null())
+    kept = link(predicted, replace(config, drop_weak=False)).tubes.filter(pl.col("parent").is_null())
     assert kept["video"].to_list() == ["weak", "long", "strong", "gappy"]
-    boxes = link(claimed, config).boxes
+    boxes = link(predicted, config).boxes
     assert boxes.filter(pl.col("video") == "weak")["tube"].null_count() == 5
 
 
 def test_paths_of_fewer_than_three_boxes_are_dropped_by_default() -> None:
     box = np.array([[0, 0, 10, 10]]), np.array([0.9]), np.zeros((1, 1))
     at = {"one": [0], "two": [0, 1], "three": [0, 1, 2], "gappy": [0, 1, 3]}
-    claimed = predictions({name: [(f, *box) for f in found] for name, found in at.items()}, {"agent": 1})
-    assert link(claimed, DEFAULT).tubes["video"].to_list() == ["three"]
+    predicted = predictions({name: [(f, *box) for f in found] for name, found in at.items()}, {"agent": 1})
+    assert link(predicted, DEFAULT).tubes["video"].to_list() == ["three"]
 
 
 def test_short_paths_get_no_label_and_few_classes_fewer_labels() -> None:
@@ -185,17 +185,17 @@ def test_the_best_frames_count_as_many_as_a_quarter_of_the_classes() -> None:
     scores[:, 2] = [0.9, 0.1, 0.1, 0.1, 0.1, 0.1, 0.7, 0.1]
     scores[:, 5] = 0.4
     video = [(f, np.array([[0, 0, 9, 9]]), np.array([0.9]), scores[f : f + 1]) for f in range(8)]
-    claimed = predictions({"v": video}, {"action": 8})
+    predicted = predictions({"v": video}, {"action": 8})
     best = {
-        name: link(claimed, replace(DEFAULT, class_score=name, max_labels=1)).tube_labels.row(0)[2:]
+        name: link(predicted, replace(DEFAULT, class_score=name, max_labels=1)).tube_labels.row(0)[2:]
         for name in ("quarter_of_classes", "quarter_of_length", "mean")
     }
     assert best["quarter_of_classes"] == (2, pytest.approx(0.8))
     assert best["quarter_of_length"] == (2, pytest.approx(0.8))
     assert best["mean"] == (5, pytest.approx(0.4))
     more = replace(DEFAULT, class_score="quarter_of_classes", max_labels=9)
-    assert len(link(claimed, replace(more, min_label_score=None)).tube_labels) == 8
-    assert link(claimed, more).tube_labels["label"].to_list() == [2, 5]
+    assert len(link(predicted, replace(more, min_label_score=None)).tube_labels) == 8
+    assert link(predicted, more).tube_labels["label"].to_list() == [2, 5]
 
 
 def test_agentness_among_the_dense_scores_is_no_label() -> None:
@@ -219,11 +219,11 @@ def test_nothing_detected_gives_nothing(config: LinkerConfig) -> None:
 
 
 def test_the_order_of_rows_within_a_frame_counts_and_that_of_frames_does_not() -> None:
-    _, claimed = _set(1)
-    mixed = claimed.boxes.sort("frame", maintain_order=True)
-    moved = link(replace(claimed, boxes=mixed), DEFAULT)
-    straight = link(claimed, DEFAULT)
-    videos = replace(claimed, boxes=mixed).boxes["video"].unique(maintain_order=True).to_list()
+    _, predicted = _set(1)
+    mixed = predicted.boxes.sort("frame", maintain_order=True)
+    moved = link(replace(predicted, boxes=mixed), DEFAULT)
+    straight = link(predicted, DEFAULT)
+    videos = replace(predicted, boxes=mixed).boxes["video"].unique(maintain_order=True).to_list()
     assert videos == ["v0", "v1"]
     assert moved.tubes.equals(straight.tubes)
     back = moved.boxes.filter(~pl.col("interpolated")).sort("box")
@@ -231,9 +231,9 @@ def test_the_order_of_rows_within_a_frame_counts_and_that_of_frames_does_not() -
 
 
 def test_videos_come_in_the_order_of_their_table() -> None:
-    _, claimed = _set(1)
+    _, predicted = _set(1)
     videos = pl.DataFrame({"video": ["v1", "v0"]})
-    linked = link(replace(claimed, videos=videos), REFERENCE)
+    linked = link(replace(predicted, videos=videos), REFERENCE)
     assert linked.tubes.filter(pl.col("parent").is_null())["video"].unique(maintain_order=True).to_list() == [
         "v1",
         "v0",
@@ -246,71 +246,73 @@ def test_times_are_used_where_all_are_known() -> None:
     video = [
         (f, np.array([[x, 0, x + 60, 30]]), np.array([0.9]), np.zeros((1, 0))) for f, x in enumerate(places)
     ]
-    claimed = predictions({"v": video}, {})
-    timed = claimed.frames.with_columns(t_s=pl.Series([0.0, 1.0, 3.0]))
+    predicted = predictions({"v": video}, {})
+    timed = predicted.frames.with_columns(t_s=pl.Series([0.0, 1.0, 3.0]))
     strict = replace(FORMER, drop_weak=False)
-    assert len(link(claimed, replace(strict, min_iou=0.6)).tubes) == 3
+    assert len(link(predicted, replace(strict, min_iou=0.6)).tubes) == 3
     apart = replace(strict, min_iou=0.5)
-    with_times = link(replace(claimed, frames=timed), apart).boxes["tube"].to_list()
+    with_times = link(replace(predicted, frames=timed), apart).boxes["tube"].to_list()
     assert with_times == [0, 0, 0]
-    assert link(claimed, apart).boxes["tube"].to_list() == [0, 0, 0]
+    assert link(predicted, apart).boxes["tube"].to_list() == [0, 0, 0]
     tight = [
         (f, np.array([[x, 0, x + 45, 30]]), *rest)
         for (f, _, *rest), x in zip(video, [0, 15, 45], strict=True)
     ]
-    claimed = predictions({"v": tight}, {})
-    assert link(replace(claimed, frames=timed), apart).boxes["tube"].to_list() == [0, 0, 0]
-    assert link(claimed, replace(apart, min_iou=0.5)).boxes["tube"].to_list() == [0, 0, 0]
-    assert link(claimed, replace(apart, min_iou=0.51)).boxes["tube"].n_unique() == 3
-    backwards = claimed.frames.with_columns(t_s=pl.Series([0.0, 1.0, 1.0]))
+    predicted = predictions({"v": tight}, {})
+    assert link(replace(predicted, frames=timed), apart).boxes["tube"].to_list() == [0, 0, 0]
+    assert link(predicted, replace(apart, min_iou=0.5)).boxes["tube"].to_list() == [0, 0, 0]
+    assert link(predicted, replace(apart, min_iou=0.51)).boxes["tube"].n_unique() == 3
+    backwards = predicted.frames.with_columns(t_s=pl.Series([0.0, 1.0, 1.0]))
     with pytest.raises(InputError, match="t_s of frame 2 is not after"):
-        link(replace(claimed, frames=backwards), apart)
+        link(replace(predicted, frames=backwards), apart)
 
 
 def test_the_config_is_written_beside_the_result_and_progress_is_told() -> None:
-    _, claimed = _set(0)
+    _, predicted = _set(0)
     told: list[tuple[int, int]] = []
-    linked = link(claimed, REFERENCE, progress=lambda done, of: told.append((done, of)))
+    linked = link(predicted, REFERENCE, progress=lambda done, of: told.append((done, of)))
     assert told == [(1, 2), (2, 2)]
     assert from_dict(LinkerConfig, linked.meta.notes["linker"]) == REFERENCE
 
 
 def test_scores_of_both_precisions_are_linked_alike() -> None:
-    _, claimed = _set(3)
-    wide = claimed.boxes.with_columns(pl.col("score").cast(pl.Float64))
-    assert link(replace(claimed, boxes=wide), REFERENCE).tubes.equals(link(claimed, REFERENCE).tubes)
-    lists = claimed.boxes.with_columns(pl.col("scores").arr.to_list())
-    linked = link(replace(claimed, boxes=lists), DEFAULT)
-    assert linked.tubes.equals(link(claimed, DEFAULT).tubes)
+    _, predicted = _set(3)
+    wide = predicted.boxes.with_columns(pl.col("score").cast(pl.Float64))
+    assert link(replace(predicted, boxes=wide), REFERENCE).tubes.equals(link(predicted, REFERENCE).tubes)
+    lists = predicted.boxes.with_columns(pl.col("scores").arr.to_list())
+    linked = link(replace(predicted, boxes=lists), DEFAULT)
+    assert linked.tubes.equals(link(predicted, DEFAULT).tubes)
     assert linked.boxes.schema["scores"] == pl.List(pl.Float32)
 
 
 def test_other_columns_are_kept_and_unknown_for_interpolated_boxes() -> None:
-    _, claimed = _set(3)
-    tagged = claimed.boxes.with_columns(ready_s=pl.col("frame") * 0.1, detector=pl.lit("a"))
-    linked = link(replace(claimed, boxes=tagged), DEFAULT)
+    _, predicted = _set(3)
+    tagged = predicted.boxes.with_columns(ready_s=pl.col("frame") * 0.1, detector=pl.lit("a"))
+    linked = link(replace(predicted, boxes=tagged), DEFAULT)
     made = linked.boxes.filter("interpolated")
     assert len(made)
     assert made["detector"].null_count() == len(made)
     assert (made["ready_s"] > 0.1 * made["frame"] + 0.05).all()  # known when the next one is seen
-    assert linked.boxes.head(len(tagged)).select(tagged.columns).equals(replace(claimed, boxes=tagged).boxes)
+    assert (
+        linked.boxes.head(len(tagged)).select(tagged.columns).equals(replace(predicted, boxes=tagged).boxes)
+    )
 
 
-def _without(claimed: Predictions, **columns: Any) -> Predictions:
-    return replace(claimed, boxes=claimed.boxes.with_columns(**columns))
+def _without(predicted: Predictions, **columns: Any) -> Predictions:
+    return replace(predicted, boxes=predicted.boxes.with_columns(**columns))
 
 
 def test_what_cannot_be_linked_is_refused() -> None:
-    _, claimed = _set(0)
+    _, predicted = _set(0)
     with pytest.raises(InputError, match="tubes already"):
-        link(link(claimed, DEFAULT), DEFAULT)
+        link(link(predicted, DEFAULT), DEFAULT)
     with pytest.raises(InputError, match="agentness"):
-        link(_without(claimed, score=pl.lit(None, pl.Float32)), DEFAULT)
+        link(_without(predicted, score=pl.lit(None, pl.Float32)), DEFAULT)
     with pytest.raises(InputError, match="no dense scores"):
-        link(replace(claimed, boxes=claimed.boxes.drop("scores")), DEFAULT)
+        link(replace(predicted, boxes=predicted.boxes.drop("scores")), DEFAULT)
     with pytest.raises(InputError, match=r"lie in \[0, 1\]; found"):
-        link(_without(claimed, scores=pl.col("scores") * 3), DEFAULT)
-    short = _without(claimed, scores=pl.col("scores").arr.to_list().list.head(6))
+        link(_without(predicted, scores=pl.col("scores") * 3), DEFAULT)
+    short = _without(predicted, scores=pl.col("scores").arr.to_list().list.head(6))
     with pytest.raises(InputError, match="7 dense scores are expected"):
         link(short, DEFAULT)
 
@@ -340,9 +342,9 @@ def test_tube_suppression_keeps_no_two_tubes_of_a_label_that_overlap() -> None:
         )
         for f, b, a, s in videos["v"]
     ]
-    claimed = predictions({"v": doubled}, KINDS)
-    every = _derived(link(claimed, FORMER))
-    linked = link(claimed, replace(FORMER, tube_nms=0.5))
+    predicted = predictions({"v": doubled}, KINDS)
+    every = _derived(link(predicted, FORMER))
+    linked = link(predicted, replace(FORMER, tube_nms=0.5))
     kept = _derived(linked)
     assert 0 < len(kept) < len(every)
     owned = {
@@ -379,7 +381,7 @@ def test_tube_suppression_in_the_reference_sees_squeezed_frames() -> None:
                 np.full((len(boxes), 1), 0.5),
             )
         )
-    claimed = predictions({"v": video}, {"agent": 1})
+    predicted = predictions({"v": video}, {"agent": 1})
     config = replace(REFERENCE, min_iou=0.6, tube_nms=0.2)
-    assert len(_derived(link(claimed, replace(config, tube_nms=None)))) == 2
-    assert len(_derived(link(claimed, config))) == 1
+    assert len(_derived(link(predicted, replace(config, tube_nms=None)))) == 2
+    assert len(_derived(link(predicted, config))) == 1

@@ -69,7 +69,7 @@ def moving(n_frames=40, fps=10.0, speeds=(2.0, 5.0), names=("v",)):
     )
     hot = np.eye(2, dtype=np.float32)
     dense = pl.Array(pl.Float32, 2)
-    claims = Predictions(
+    predictions = Predictions(
         frames=of_frames.select(
             "video", "frame", pl.Series("scores", hot[of_frames["av"].to_numpy()], dtype=dense)
         ),
@@ -80,7 +80,7 @@ def moving(n_frames=40, fps=10.0, speeds=(2.0, 5.0), names=("v",)):
         tube_labels=tube_labels.with_columns(score=pl.lit(0.9)),
         meta=set_score_layout(set_score_layout(meta, "boxes", ["agent"]), "frames", ["av_action"]),
     )
-    return truth, claims
+    return truth, predictions
 
 
 def plain_schedule(n_frames, fps, work, scheduler):

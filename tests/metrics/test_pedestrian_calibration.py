@@ -66,7 +66,9 @@ def test_parts_merge_to_the_whole_in_any_order(config):
     state = random_set(5, "risk", n=500)
     cut = np.random.default_rng(0).random(500) < 0.3
     merged = state.take(~cut).merge(state.take(cut))
-    assert evaluate(merged, config, resamples=20).summary.equals(evaluate(state, config, resamples=20).summary)
+    assert evaluate(merged, config, resamples=20).summary.equals(
+        evaluate(state, config, resamples=20).summary
+    )
 
 
 @settings(deadline=None, max_examples=40)

@@ -167,7 +167,9 @@ def test_results_and_states_survive_pickling():
 def test_equal_seeds_give_equal_intervals_and_others_do_not(resamples):
     state = random_set(0)
     config = PedestrianConfig.default("action")
-    one, same, other = (evaluate_samples(state, config, resamples=resamples, seed=s).summary for s in (0, 0, 1))
+    one, same, other = (
+        evaluate_samples(state, config, resamples=resamples, seed=s).summary for s in (0, 0, 1)
+    )
     assert one.equals(same)
     assert not one["low_pedestrian"].equals(other["low_pedestrian"])
 

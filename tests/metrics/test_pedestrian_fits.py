@@ -54,7 +54,9 @@ def test_what_is_undefined_for_one_fit_is_undefined_for_the_mean_and_no_resample
 
 def test_the_seed_is_0_where_none_is_given():
     fits, drawn = {"a": state(0)}, PercentileResamples(20)
-    plain, zero, one = (evaluate_fits(fits, CONFIG, resamples=drawn, **s) for s in ({}, {"seed": 0}, {"seed": 1}))
+    plain, zero, one = (
+        evaluate_fits(fits, CONFIG, resamples=drawn, **s) for s in ({}, {"seed": 0}, {"seed": 1})
+    )
     assert plain.equals(zero)
     assert not plain.equals(one)
     assert evaluate_fits(fits, CONFIG)["low_pedestrian"].null_count() == len(plain)

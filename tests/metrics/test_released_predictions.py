@@ -72,8 +72,8 @@ def judged(jaad, task):
     test = sample(jaad, get_protocol(f"jaad-{task}@iv2024"))
     rows = test.samples.filter(test.samples["split"].cast(str) == "test")
     scores = np.loadtxt(Path(DATA) / "pie" / f"pf_{task}_jaad.csv", delimiter=",")
-    claimed = build_sample_predictions(rows, scores.reshape(len(rows), -1))
-    return evaluate(claimed, test, PedestrianConfig.reference(task), split="test")
+    predicted = build_sample_predictions(rows, scores.reshape(len(rows), -1))
+    return evaluate(predicted, test, PedestrianConfig.reference(task), split="test")
 
 
 @pytest.mark.parametrize(("task", "expected"), [("action", ACTION), ("risk", RISK)])

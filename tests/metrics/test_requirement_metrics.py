@@ -60,11 +60,13 @@ def list_label_sets(scenes, predictions, threshold: float, *, everything: bool) 
 
 @pytest.mark.parametrize("which", ["predicted", "all"])
 def test_numbers_of_boxes_are_those_of_the_definition(drive, which) -> None:
-    scenes, claims = drive
-    result = evaluate_requirements(RULES, claims, None, scenes, RequirementConfig((0.2, 0.5), which))
+    scenes, predictions = drive
+    result = evaluate_requirements(RULES, predictions, None, scenes, RequirementConfig((0.2, 0.5), which))
     clauses = RULES.named_clauses()
     for threshold in (0.2, 0.5):
-        boxes = [held for _, held in list_label_sets(scenes, claims, threshold, everything=which == "all")]
+        boxes = [
+            held for _, held in list_label_sets(scenes, predictions, threshold, everything=which == "all")
+        ]
         broken = [[not clause_holds(clause, held) for clause in clauses] for held in boxes]
         assert result.value(threshold) == pytest.approx(np.mean([any(row) for row in broken]))
         assert result.value(threshold, "violations") == pytest.approx(np.mean([sum(row) for row in broken]))
@@ -87,8 +89,8 @@ def test_numbers_of_boxes_are_those_of_the_definition(drive, which) -> None:
 
 
 def test_tubes_are_judged_at_every_moment(drive) -> None:
-    scenes, claims = drive
-    tubes = link(claims, LinkerConfig.default("road"))
+    scenes, predictions = drive
+    tubes = link(predictions, LinkerConfig.default("road"))
     result = evaluate_requirements(RULES, None, tubes, scenes, RequirementConfig((0.3,)))
     words = tubes.meta.vocabularies
     parts = tubes.tubes.filter(pl.col("parent").is_not_null()).join(
@@ -112,8 +114,8 @@ def test_tubes_are_judged_at_every_moment(drive) -> None:
 
 
 def test_intervals_are_those_of_the_jackknife_over_videos(drive) -> None:
-    scenes, claims = drive
-    result = evaluate_requirements(RULES, claims, None, scenes, RequirementConfig((0.2,)), resamples=100)
+    scenes, predictions = drive
+    result = evaluate_requirements(RULES, predictions, None, scenes, RequirementConfig((0.2,)), resamples=100)
     row = result.summary.filter(pl.col("metric") == "violating").row(0, named=True)
     assert row["low"] < row["value"] < row["high"]
     assert row["units"] == len(scenes.videos)
@@ -122,7 +124,7 @@ def test_intervals_are_those_of_the_jackknife_over_videos(drive) -> None:
     videos = [str(video) for video in scenes.videos["video"]]
     without_one = [
         evaluate_requirements(
-            RULES, claims, None, scenes.only([v for v in videos if v != left]), RequirementConfig((0.2,))
+            RULES, predictions, None, scenes.only([v for v in videos if v != left]), RequirementConfig((0.2,))
         ).value(0.2)
         for left in videos
     ]
@@ -131,8 +133,8 @@ def test_intervals_are_those_of_the_jackknife_over_videos(drive) -> None:
 
 
 def test_predictions_without_scores_are_refused(drive) -> None:
-    scenes, claims = drive
-    bare = claims.with_tables(boxes=claims.boxes.drop("scores"))
+    scenes, predictions = drive
+    bare = predictions.with_tables(boxes=predictions.boxes.drop("scores"))
     with pytest.raises(InputError, match="scores of boxes"):
         evaluate_requirements(RULES, bare, None, scenes)
     with pytest.raises(InputError, match="nothing here"):
@@ -144,14 +146,14 @@ def test_predictions_without_scores_are_refused(drive) -> None:
 
 
 def test_frames_that_nobody_annotated_are_not_judged(drive) -> None:
-    scenes, claims = drive
+    scenes, predictions = drive
     none = scenes.with_tables(frames=scenes.frames.with_columns(annotated=pl.lit(False)))
-    assert evaluate_requirements(RULES, claims, None, none).summary["n"].sum() == 0
+    assert evaluate_requirements(RULES, predictions, None, none).summary["n"].sum() == 0
 
 
 def test_nothing_predicted_has_no_share(drive) -> None:
-    scenes, claims = drive
-    empty = claims.with_tables(boxes=claims.boxes.clear(), labels=claims.labels.clear())
+    scenes, predictions = drive
+    empty = predictions.with_tables(boxes=predictions.boxes.clear(), labels=predictions.labels.clear())
     result = evaluate_requirements(RULES, empty, None, scenes, resamples=50)
     assert result.value(0.5) is None
     assert result.to_dict()["rows"][0]["n"] == 0

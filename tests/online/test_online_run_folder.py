@@ -64,14 +64,14 @@ def test_tables_are_those_of_the_offline_linker_on_the_frames_that_arrived(
     tables = open_timed(tmp_path / "run")
     plain = build_predictions({"listed": [crowd(3)(n) for n in range(len(numbers))]}, _classes())
     real = pl.Series(numbers)
-    claims = Predictions(
+    predictions = Predictions(
         boxes=plain.boxes.with_columns(
             frame=real.gather(plain.boxes["frame"]), ready_s=tables.boxes["ready_s"][: len(plain.boxes)]
         ),
         frames=plain.frames.with_columns(frame=real, t_s=(real / 12.0).cast(pl.Float32)),
         meta=plain.meta,
     )
-    expected = link(claims, watching.linker_at(12.0))
+    expected = link(predictions, watching.linker_at(12.0))
     assert len(expected.tubes) > 20
     for name in ("boxes", "tubes", "tube_labels"):
         ours, theirs = getattr(tables, name), getattr(expected, name)

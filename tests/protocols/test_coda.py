@@ -55,7 +55,7 @@ ROUTES = {
 CASES = [(name, label, *to) for name, labels in ROUTES.items() for label, to in labels.items()]
 
 
-def claims(*labels: str) -> Predictions:
+def predictions(*labels: str) -> Predictions:
     """One box of each label."""
     n = len(labels)
     corners = {name: [0.0] * n for name in ("x1_px", "y1_px", "x2_px", "y2_px")}
@@ -70,7 +70,7 @@ def claims(*labels: str) -> Predictions:
 
 
 def truth(*labels: str, kind: str = "corner") -> Scenes:
-    held = claims(*labels)
+    held = predictions(*labels)
     return Scenes(
         videos=held.videos,
         boxes=held.boxes.drop("score"),
@@ -85,7 +85,7 @@ def answers(boxes: pl.DataFrame) -> list[tuple[str | None, bool]]:
 
 @pytest.mark.parametrize(("name", "label", "common", "novel"), CASES)
 def test_every_route(name: str, label: str, common: str | None, novel: bool) -> None:
-    found = label_predictions(claims(label), load_training_set(name))
+    found = label_predictions(predictions(label), load_training_set(name))
     assert answers(found.boxes) == [(common, novel)]
     unanswered = found.meta.notes[UNANSWERED]
     assert ("common" in unanswered) == (common is None)
@@ -101,9 +101,9 @@ def test_every_class_of_every_training_set_has_a_case() -> None:
 
 def test_a_closed_world_of_soda10m_answers_nothing_novel_and_an_open_one_does() -> None:
     soda = load_training_set("soda10m")
-    closed = label_predictions(claims(*soda.categories.values()), soda)
+    closed = label_predictions(predictions(*soda.categories.values()), soda)
     assert closed.meta.notes[UNANSWERED]["novel"] == "a detector that learnt on soda10m names no novel object"
-    opened = label_predictions(claims(*soda.categories.values(), "unknown"), soda)
+    opened = label_predictions(predictions(*soda.categories.values(), "unknown"), soda)
     assert "novel" not in opened.meta.notes[UNANSWERED]
     assert opened.boxes["novel"].to_list() == [False] * 6 + [True]
 
@@ -116,15 +116,15 @@ def test_numbers_of_the_training_sets() -> None:
 
 def test_labels_of_another_set_are_refused_or_answer_nothing() -> None:
     with pytest.raises(InputError, match="none of the classes zebra is one of waymo"):
-        label_predictions(claims("zebra"), load_training_set("waymo"))
-    assert answers(label_predictions(claims("zebra", "vehicle"), load_training_set("waymo")).boxes) == [
+        label_predictions(predictions("zebra"), load_training_set("waymo"))
+    assert answers(label_predictions(predictions("zebra", "vehicle"), load_training_set("waymo")).boxes) == [
         (None, False),
         ("vehicle", True),
     ]
 
 
 def test_proposals_have_no_classes() -> None:
-    found = drop_classes(claims("car", "dog"))
+    found = drop_classes(predictions("car", "dog"))
     assert answers(found.boxes) == [(None, False)] * 2
     assert set(found.meta.notes[UNANSWERED]) == {"common", "novel", "classes"}
 
@@ -144,7 +144,7 @@ def test_what_is_common_by_version(label: str, base: str | None, later: str | No
     assert answers(label_truth(truth(label), "2022").boxes) == [(later, later is None)]
     apart = label if later else None
     assert answers(label_truth(truth(label), "2022", merged=False).boxes) == [(apart, later is None)]
-    assert answers(label_own_predictions(claims(label), "2022").boxes) == [(later, later is None)]
+    assert answers(label_own_predictions(predictions(label), "2022").boxes) == [(later, later is None)]
 
 
 def test_objects_without_a_class_are_novel_and_agents_count_as_what_they_are() -> None:
@@ -178,7 +178,7 @@ def test_a_training_set_of_ones_own(tmp_path: Path) -> None:
     path.write_text("id,label,common,novel,also\n1,walker,pedestrian,no,person\n2,stuff,,yes,\n")
     mine = load_training_set(str(path))
     assert (mine.name, mine.categories) == ("mine", {1: "walker", 2: "stuff"})
-    assert answers(label_predictions(claims("person", "stuff"), mine).boxes) == [
+    assert answers(label_predictions(predictions("person", "stuff"), mine).boxes) == [
         ("pedestrian", False),
         (None, True),
     ]

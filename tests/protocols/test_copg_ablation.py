@@ -61,8 +61,8 @@ def order(root, tmp_path):
     (masks / "classes.json").write_text(json.dumps(["car", "wall"]))
     boxes = {"box": [0], "video": ["training/000001"], "frame": [0], "score": [0.75]}
     corners = {"x1_px": [25.0], "y1_px": [5.0], "x2_px": [40.0], "y2_px": [20.0]}
-    save(Predictions(boxes=pl.DataFrame(boxes | corners)), tmp_path / "claims")
-    source = Order("kitti", str(root), semantics=str(masks), detections=str(tmp_path / "claims"), part=2)
+    save(Predictions(boxes=pl.DataFrame(boxes | corners)), tmp_path / "predictions")
+    source = Order("kitti", str(root), semantics=str(masks), detections=str(tmp_path / "predictions"), part=2)
     return GridOrder(source, VARIANTS)
 
 
@@ -89,7 +89,7 @@ def test_it_gives_what_plain_runs_give_and_repeats_no_step(order, tmp_path):
 def test_changed_detections_and_masks_are_refused_until_all_is_made_anew(order, tmp_path):
     folder, few = tmp_path / "grid", replace(order, variants=VARIANTS[:1])
     run_grid(few, folder)
-    save(Predictions(), tmp_path / "claims", overwrite=True)
+    save(Predictions(), tmp_path / "predictions", overwrite=True)
     load_run_inputs.cache_clear()
     with pytest.raises(UsageError, match="an ablation of detections that have changed"):
         run_grid(few, folder)

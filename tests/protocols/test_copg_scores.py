@@ -31,7 +31,7 @@ def truth():
     return Scenes(videos=size, frames=frames, boxes=boxes)
 
 
-def claims(met, right=30.0):
+def predictions(met, right=30.0):
     """One prediction in each of the first images, all with one overlap."""
     videos = [f"v{n}" for n in range(met)]
     boxes = pl.DataFrame({"box": range(met), "video": videos, "frame": 0}, schema_overrides={"box": pl.Int64})
@@ -41,7 +41,10 @@ def claims(met, right=30.0):
 
 def test_numbers_by_hand():
     """An overlap of 0.8 meets 7 of 10 thresholds from 0.5 to 0.95, one of 0.4 only that of 0.3."""
-    scores = [compute_score(state) for state in compute_states([claims(6, 26.0), claims(N, 18.0)], truth())]
+    scores = [
+        compute_score(state)
+        for state in compute_states([predictions(6, 26.0), predictions(N, 18.0)], truth())
+    ]
     values = [{name: value.value for name, value in each.values.items()} for each in scores]
     assert values[0]["ar50"] == values[0]["ar30"] == 0.5
     assert values[0]["ar"] == pytest.approx(0.35)
@@ -50,16 +53,16 @@ def test_numbers_by_hand():
 
 
 def test_no_proposal_at_all_finds_nothing():
-    values = compute_score(compute_states([claims(0)], truth())[0], 20).values
+    values = compute_score(compute_states([predictions(0)], truth())[0], 20).values
     found = {(value.value, value.low, value.high, value.caution) for value in values.values()}
     least = 1 - 0.025 ** (1 / len(truth().videos))
     assert found == {(0.0, 0.0, least, "at its end")}
 
 
 def test_values_and_intervals_are_those_of_the_evaluator():
-    state = compute_states([claims(7)], truth())[0]
+    state = compute_states([predictions(7)], truth())[0]
     mine = compute_score(state, resamples=200, seed=3)
-    theirs = evaluate(claims(7), truth(), JUDGED_BY, resamples=200, seed=3)
+    theirs = evaluate(predictions(7), truth(), JUDGED_BY, resamples=200, seed=3)
     for name, value in mine.values.items():
         row = next(each for each in theirs.whole() if each["metric"] == f"corner_{name}")
         assert (value.value, value.low, value.high) == (row["value"], row["low_video"], row["high_video"])
@@ -71,7 +74,7 @@ def test_values_and_intervals_are_those_of_the_evaluator():
 def test_differences_take_the_same_pictures():
     """Both miss the same images and one meets every object a little better: the difference cannot be 0."""
     one, other = (
-        compute_score(state, 300) for state in compute_states([claims(6), claims(6, 26.0)], truth())
+        compute_score(state, 300) for state in compute_states([predictions(6), predictions(6, 26.0)], truth())
     )
     gain = one.over(other)["ar"]
     assert gain.value == pytest.approx(0.15)
@@ -82,7 +85,7 @@ def test_differences_take_the_same_pictures():
 
 
 def test_sets_with_the_same_names_merge_under_others():
-    parts = compute_states([claims(6), claims(N)], truth())
+    parts = compute_states([predictions(6), predictions(N)], truth())
     with pytest.raises(InputError, match="both parts hold"):
         parts[0].merge(parts[1])
     whole = rename_videos(parts[0], "a/").merge(rename_videos(parts[1], "b/"))

@@ -20,10 +20,10 @@ def panel(name: str) -> Panel:
 def strip(name: str) -> Strip:
     """A tube that is predicted in one of two frames."""
     nothing = np.full((2, 4), np.nan)
-    claimed = nothing.copy()
-    claimed[0] = (10, 10, 40, 60)
+    predicted = nothing.copy()
+    predicted[0] = (10, 10, 40, 60)
     truth = np.array([[8.0, 8, 38, 58], [50, 8, 80, 58]])
-    return Strip(name, (400, 300), np.array([3, 9]), truth, claimed, ((3, 10),), ((3, 5),))
+    return Strip(name, (400, 300), np.array([3, 9]), truth, predicted, ((3, 10),), ((3, 5),))
 
 
 def held(name: str) -> str:
@@ -38,7 +38,7 @@ def faults(name: str) -> pl.DataFrame:
         ("frame", name, "class", name, 12, 0.5, 0.6, 0.1),
         ("frame", name, name, name, 3, 0.5, None, None),
     ]
-    names = ["level", "kind", "fault", "meaning", "claims", "map", "mended_map", "gain"]
+    names = ["level", "kind", "fault", "meaning", "predictions", "map", "mended_map", "gain"]
     return pl.DataFrame(rows, schema=names, orient="row").with_columns(threshold=0.5)
 
 

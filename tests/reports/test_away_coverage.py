@@ -100,7 +100,11 @@ def test_too_few_samples_promise_every_label_and_are_read_back(tmp_path):
 
 def test_resamples_take_whole_pedestrians():
     values, who = np.array([[0.0], [0.0], [1.0]]), np.array(["p", "p", "q"])
-    assert set(compute_resampled_means(values, who, PercentileResamples(100))[:, 0].round(6)) == {0, 0.333333, 1}
+    assert set(compute_resampled_means(values, who, PercentileResamples(100))[:, 0].round(6)) == {
+        0,
+        0.333333,
+        1,
+    }
     assert compute_resampled_means(values, who, 100)[:, 0].tolist() == [1.0, 0.0]
     assert compute_resampled_means(values, np.array(["p"] * 3), 100) is None
     assert compute_resampled_means(values, who, 0) is None

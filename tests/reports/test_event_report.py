@@ -162,8 +162,8 @@ def test_printed_numbers_show_the_best_and_the_range() -> None:
     assert table.rows == (("agent", "boxes at 0.5", "40.0", "57.9", "YOLOv5 (Table 5)", "39.2 to 57.9", "2"),)
 
 
-def test_calibration_without_claims_is_undefined() -> None:
-    names = ["group", "kind", "label", "claims", "mean_score", "precision", "ece", "valid"]
+def test_calibration_without_predictions_is_undefined() -> None:
+    names = ["group", "kind", "label", "predictions", "mean_score", "precision", "ece", "valid"]
     rows = [
         (None, "agent", None, 10, 0.5, 0.25, 0.25, True),
         (None, "event", None, 0, None, None, None, False),

@@ -81,7 +81,9 @@ def test_columns_of_intervals_stand_only_where_they_were_computed() -> None:
     of = state()
     assert build_metric_table(result(of)).columns == ("metric", "value", "n")
     without_videos = SampleScores(of.scores, of.truth, of.pedestrian)
-    assert build_metric_table(result(without_videos, resamples=20)).columns[3:] == ("interval over pedestrians",)
+    assert build_metric_table(result(without_videos, resamples=20)).columns[3:] == (
+        "interval over pedestrians",
+    )
 
 
 def test_the_summary_states_the_headline_values() -> None:

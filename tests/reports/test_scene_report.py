@@ -58,10 +58,10 @@ def result(name: str = "walking", *, baselines: bool = True) -> SceneResult:
 def pictures(name: str = "walking") -> list[Picture]:
     lanes = (Lane(name, 0, 90), Lane("b", 10, 80))
     arcs = (
-        Arc(0, 1, name, 5, 30, claimed=False, found=True),
-        Arc(1, 0, "b", 40, 60, claimed=False, found=False),
-        Arc(0, 1, name, 6, 31, claimed=True, found=True, score=0.9),
-        Arc(1, 1, "c", 8, 9, claimed=True, found=False, score=0.1),
+        Arc(0, 1, name, 5, 30, predicted=False, found=True),
+        Arc(1, 0, "b", 40, 60, predicted=False, found=False),
+        Arc(0, 1, name, 6, 31, predicted=True, found=True, score=0.9),
+        Arc(1, 1, "c", 8, 9, predicted=True, found=False, score=0.1),
     )
     shares = np.array([[0.5, 0.25, 0.0, 0.25], [0.0, 1.0, 0.0, 0.0]])
     confusion = Confusion((name, "b"), (name, "b", "other actions", "nothing"), shares, (8, 3))

@@ -152,20 +152,20 @@ def test_a_number_too_large_for_its_type_is_refused(c, value, told):
 def test_a_table_without_a_required_column_is_refused(name):
     whole = create_empty_table(name)
     assert is_blank(name, whole)
-    assert validate_table(name, whole, claimed=False).schema == whole.schema
+    assert validate_table(name, whole, predicted=False).schema == whole.schema
     for c in whole.columns:
         with pytest.raises(InputError, match=rf"table {name} needs the columns \['{c}'\]"):
-            validate_table(name, whole.drop(c), claimed=False)
+            validate_table(name, whole.drop(c), predicted=False)
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_claims_belong_to_predictions(name):
+def test_predictions_belong_to_predictions(name):
     for c, column in TABLES[name].columns.items():
-        if column.claimed:
-            claim = create_empty_table(name).with_columns(pl.lit(None).alias(c))
-            assert c in validate_table(name, claim, claimed=True).columns
+        if column.predicted:
+            prediction = create_empty_table(name).with_columns(pl.lit(None).alias(c))
+            assert c in validate_table(name, prediction, predicted=True).columns
             with pytest.raises(InputError, match=f"table {name}: {c} is a prediction"):
-                validate_table(name, claim, claimed=False)
+                validate_table(name, prediction, predicted=False)
 
 
 def test_what_is_no_polars_table_is_refused():
@@ -193,7 +193,7 @@ def test_a_row_of_scores_is_finite(bad, dtype):
 
 @pytest.mark.parametrize("inner", [pl.Float32, pl.Float64])
 @pytest.mark.parametrize("shape", [pl.List, lambda inner: pl.Array(inner, 2)], ids=["list", "array"])
-def test_claims_keep_the_precision_and_the_shape_they_come_in(inner, shape):
+def test_predictions_keep_the_precision_and_the_shape_they_come_in(inner, shape):
     scores = pl.Series([[0.5, 1], [0, 0.25]], dtype=shape(inner))
     held = Predictions(samples=pl.DataFrame({"sample": [0, 1], "scores": scores})).samples
     assert held.schema["scores"] == shape(inner)
@@ -201,7 +201,7 @@ def test_claims_keep_the_precision_and_the_shape_they_come_in(inner, shape):
     assert Predictions(tubes=tubes).tubes.schema["score"] == inner
 
 
-def test_claims_in_whole_numbers_become_single_precision():
+def test_predictions_in_whole_numbers_become_single_precision():
     scores = pl.Series([[0, 1]], dtype=pl.Array(pl.Int64, 2))
     held = Predictions(samples=pl.DataFrame({"sample": [0], "scores": scores})).samples
     assert held.schema["scores"] == pl.Array(pl.Float32, 2)

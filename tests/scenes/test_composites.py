@@ -58,8 +58,8 @@ def test_products_are_taken_from_left_to_right_in_single_precision() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random((500, 9), dtype=np.float32)
     product = product_of_marginals(scores, COLUMNS, CHILDREN)
-    for row, claimed in zip(scores, product, strict=True):
-        assert claimed[8] == (row[2] * row[4]) * row[5]
+    for row, predicted in zip(scores, product, strict=True):
+        assert predicted[8] == (row[2] * row[4]) * row[5]
 
 
 @tried(60)
@@ -88,7 +88,7 @@ def test_a_composite_of_composites_uses_the_product() -> None:
     assert product.tolist() == [[0.5, 0.5, 0.25, 0.5, 0.125]]
 
 
-def claims(kinds=tuple(COLUMNS.kinds), n=4):
+def predictions(kinds=tuple(COLUMNS.kinds), n=4):
     columns = Layout({kind: COLUMNS.kinds[kind] for kind in kinds})
     rng = np.random.default_rng(1)
     scores = pl.Series(
@@ -97,21 +97,21 @@ def claims(kinds=tuple(COLUMNS.kinds), n=4):
     boxes = pl.DataFrame({"box": np.arange(n), "video": "v", "frame": np.arange(n)})
     place = dict.fromkeys(("x1_px", "y1_px", "x2_px", "y2_px"), pl.lit(1.0))
     notes = {"children": CHILDREN, "dense_scores": {"boxes": list(kinds)}}
-    meta = Meta("claims", vocabularies=dict(COLUMNS.kinds), composites=COMPOSITES, notes=notes)
+    meta = Meta("predictions", vocabularies=dict(COLUMNS.kinds), composites=COMPOSITES, notes=notes)
     return Predictions(boxes=boxes.with_columns(**place).with_columns(scores), meta=meta)
 
 
 def test_predictions_say_themselves_what_their_scores_are() -> None:
-    given_claims = claims()
-    product = product_of_marginals(given_claims)
-    before = convert_to_matrix(given_claims.boxes["scores"], COLUMNS.width)
+    given_predictions = predictions()
+    product = product_of_marginals(given_predictions)
+    before = convert_to_matrix(given_predictions.boxes["scores"], COLUMNS.width)
     after = convert_to_matrix(product.boxes["scores"], COLUMNS.width)
     assert np.array_equal(after, product_of_marginals(before, COLUMNS, CHILDREN))
     assert product.meta.notes["products_of_marginals"] == ["duplex", "event"]
 
 
 def test_predictions_without_composite_columns_get_them() -> None:
-    plain = claims(("agent", "action", "location"))
+    plain = predictions(("agent", "action", "location"))
     product = product_of_marginals(plain)
     columns = get_score_layout(product.meta, "boxes")
     assert list(columns.kinds) == ["agent", "action", "location", "duplex", "event"]

@@ -211,7 +211,7 @@ def test_the_order_of_parts_is_the_order_of_rows_only(scenes, data):
         assert by_drive(renumbered(forth.only(videos))) == by_drive(renumbered(back.only(videos)))
 
 
-def claims(video, kinds, labels):
+def predictions(video, kinds, labels):
     """One box with dense scores of some kinds, its tube, and the video."""
     meta = set_score_layout(Meta(vocabularies=labels, notes={"linker": {"jump_gap": 4}}), "boxes", kinds)
     width = sum(len(labels[kind]) for kind in kinds)
@@ -225,13 +225,13 @@ def claims(video, kinds, labels):
     return Predictions(videos=videos, boxes=boxes.with_columns(scores), tubes=tubes, meta=meta)
 
 
-def test_claims_are_joined_like_scenes_where_their_dense_scores_mean_the_same():
+def test_predictions_are_joined_like_scenes_where_their_dense_scores_mean_the_same():
     labels = {"agent": ("Ped", "Car"), "action": ("Stop",)}
-    joined = concat([claims(video, ["agent", "action"], labels) for video in "ab"])
+    joined = concat([predictions(video, ["agent", "action"], labels) for video in "ab"])
     assert isinstance(joined, Predictions)
     assert joined.boxes.select("box", "video", "tube").rows() == [(0, "a", 0), (1, "b", 1)]
     assert get_score_layout(joined.meta, "boxes").kinds == labels
     assert joined.meta.notes["linker"] == {"jump_gap": 4}
     for kinds, words in ((["action", "agent"], labels), (["agent"], {"agent": ("Car", "Ped")})):
         with pytest.raises(InputError, match="dense scores of other labels"):
-            concat([claims("a", ["agent", "action"], labels), claims("b", kinds, words)])
+            concat([predictions("a", ["agent", "action"], labels), predictions("b", kinds, words)])

@@ -17,7 +17,7 @@ def sizes(*rows):
     return pl.DataFrame(rows, schema={"video": str, "width_px": int, "height_px": int}, orient="row")
 
 
-def claims(videos=None):
+def predictions(videos=None):
     boxes = pl.DataFrame(
         {
             "box": [0, 1],
@@ -38,16 +38,16 @@ def corners(predictions):
 
 def test_each_video_has_its_own_scale() -> None:
     truth = Scenes(videos=sizes(("b", 100, 10), ("a", 20, 40)))
-    found = rescale_predictions(claims(sizes(("a", 10, 10), ("b", 100, 100))), truth)
+    found = rescale_predictions(predictions(sizes(("a", 10, 10), ("b", 100, 100))), truth)
     assert corners(found) == [(2, 8, 6, 16), (1, pytest.approx(0.2), 3, pytest.approx(0.4))]
     assert found.videos.rows() == [("a", 20, 40), ("b", 100, 10)]
     assert corners(rescale_predictions(found, truth)) == corners(found)
 
 
-def test_claims_without_sizes_are_in_the_truths_pixels() -> None:
+def test_predictions_without_sizes_are_in_the_truths_pixels() -> None:
     truth = Scenes(videos=sizes(("a", 20, 40), ("b", 20, 40)))
-    assert corners(rescale_predictions(claims(), truth)) == [(1, 2, 3, 4)] * 2
-    assert corners(rescale_predictions(claims(sizes(("a", 10, 10), ("b", None, None))), truth))[1] == (
+    assert corners(rescale_predictions(predictions(), truth)) == [(1, 2, 3, 4)] * 2
+    assert corners(rescale_predictions(predictions(sizes(("a", 10, 10), ("b", None, None))), truth))[1] == (
         1,
         2,
         3,
@@ -57,14 +57,16 @@ def test_claims_without_sizes_are_in_the_truths_pixels() -> None:
 
 def test_a_truth_that_does_not_tell_its_size_is_refused() -> None:
     with pytest.raises(InputError, match=r"how large the images of \['b'\]"):
-        rescale_predictions(claims(sizes(("a", 10, 10), ("b", 10, 10))), Scenes(videos=sizes(("a", 20, 40))))
+        rescale_predictions(
+            predictions(sizes(("a", 10, 10), ("b", 10, 10))), Scenes(videos=sizes(("a", 20, 40)))
+        )
 
 
 def test_a_size_is_known_where_both_sides_are_and_are_something() -> None:
     videos = sizes(("a", 20, 40), ("b", None, 40), ("c", 0, 40), ("d", 20, None))
     assert get_image_sizes(Scenes(videos=videos)) == {"a": (20, 40)}
     assert get_image_sizes(Scenes(videos=videos.drop("height_px"))) == {}
-    bare = claims(sizes(("a", 0, 10), ("b", 10, 20)))
+    bare = predictions(sizes(("a", 0, 10), ("b", 10, 20)))
     assert corners(rescale_predictions(bare, Scenes(videos=sizes(("a", 20, 40), ("b", 20, 20))))) == [
         (1, 2, 3, 4),
         (2, 2, 6, 4),

@@ -62,7 +62,7 @@ def test_the_page_documents_every_column_as_the_schema_has_it(name):
         kind = column.kind + (", key" if c in TABLES[name].key else "")
         kind += f", to {column.to}" if column.to else ""
         kind += ", required" if column.required and c not in TABLES[name].key else ""
-        kind += ", Predictions" if column.claimed else ""
+        kind += ", Predictions" if column.predicted else ""
         expected[c] = (kind, column.doc)
     assert documented[name] == expected
 

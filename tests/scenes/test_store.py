@@ -186,9 +186,9 @@ def test_what_is_no_set_says_what_was_found(tmp_path):
 def test_scenes_are_not_predictions(tmp_path, saved):
     with pytest.raises(InputError, match="expected Predictions, found Scenes"):
         open_predictions(saved)
-    save(small_predictions(), tmp_path / "claimed")
+    save(small_predictions(), tmp_path / "predicted")
     with pytest.raises(InputError, match="expected Scenes, found Predictions"):
-        open_scenes(tmp_path / "claimed")
+        open_scenes(tmp_path / "predicted")
 
 
 @pytest.mark.parametrize("version", [2, 0, -1, "1", None, True, 1.0, 10**30])

@@ -135,7 +135,7 @@ def test_recalls_between_hundredths_by_hand(rule):
 
 
 @pytest.mark.parametrize("rule", AP_RULES)
-def test_a_single_claim_that_one_threshold_passes_over(rule):
+def test_a_single_prediction_that_one_threshold_passes_over(rule):
     once, nothing = np.ones((1, 1), np.int32), np.zeros(1, np.int32)
     hit, ignored = np.array([[False, True]]), np.array([[True, False]])
     found = resample_average_precision(

@@ -48,7 +48,7 @@ def test_other_classes_and_what_is_passed_over_make_no_tie() -> None:
     assert compute_tied_span(same, score, hit, np.array([1]), "raw", ignored=aside) is None
     found = compute_tied_span(same, score, hit, np.array([1]), "raw")
     assert found is not None
-    assert found.claims == 2
+    assert found.predictions == 2
 
 
 def test_a_tie_at_one_threshold_counts() -> None:
@@ -56,5 +56,5 @@ def test_a_tie_at_one_threshold_counts() -> None:
     hit = np.array([[True, True], [True, False], [False, False]])
     found = compute_tied_span(cls, score, hit, np.array([2]), "raw")
     assert found is not None
-    assert found.claims == 2
+    assert found.predictions == 2
     assert (found.low.tolist(), found.high.tolist()) == ([[1.0, 0.25]], [[1.0, 0.5]])

@@ -131,14 +131,14 @@ def test_frames_that_nobody_looked_at_and_boxes_to_ignore_are_left_out() -> None
     assert build_video_truth(silent, collect_classes(whole))["b"].labelled.all()
 
 
-def test_perfect_detections_are_perfect_claims() -> None:
+def test_perfect_detections_are_perfect_predictions() -> None:
     whole = scenes()
     classes = collect_classes(whole)
-    claims = build_predictions(
+    predictions = build_predictions(
         perfect(build_video_truth(whole, classes), classes), classes, videos=whole.videos, meta=whole.meta
     )
-    assert get_score_layout(claims.meta, "boxes").kinds == dict(classes.kinds)
-    found = evaluate_predictions(claims, whole, LinkerConfig.default("road"))
+    assert get_score_layout(predictions.meta, "boxes").kinds == dict(classes.kinds)
+    found = evaluate_predictions(predictions, whole, LinkerConfig.default("road"))
     assert {name: round(value, 6) for name, value in found.items()} == {
         "frame_map@0.5/agentness": 1.0,
         "frame_map@0.5/action": 1.0,
@@ -161,12 +161,12 @@ def test_videos_that_were_not_looked_at_are_not_judged() -> None:
     ] == pytest.approx(1)
 
 
-def test_silence_is_claimed_too_and_frames_keep_their_numbers() -> None:
+def test_silence_is_predicted_too_and_frames_keep_their_numbers() -> None:
     classes = Classes({"agent": ("Ped",)})
     none = [FrameDetections(t, *(np.zeros(s, np.float32) for s in ((0, 4), 0, (0, 1), 0))) for t in range(3)]
-    claims = build_predictions({"a": none}, classes, frame_step=4)
-    assert claims.boxes.is_empty()
-    assert claims.frames["frame"].to_list() == [0, 4, 8]
+    predictions = build_predictions({"a": none}, classes, frame_step=4)
+    assert predictions.boxes.is_empty()
+    assert predictions.frames["frame"].to_list() == [0, 4, 8]
     with pytest.raises(InputError, match="expected 2 scores"):
         build_predictions({"a": none}, Classes({"agent": ("Ped", "Car")}))
 

@@ -275,7 +275,12 @@ def test_a_network_learns_what_no_straight_line_says() -> None:
 def test_the_study_of_one_set_keeps_the_numbers_of_every_window(tmp_path: Path) -> None:
     quick = PathRecipe(components=2, hidden=8, updates=10, batch=16, checks=1)
     found = run_trajectory_study(
-        tmp_path / "run", jaad=tracks(), recipe=quick, seeds=(0,), resamples=0, config=TrajectoryConfig(draws=20)
+        tmp_path / "run",
+        jaad=tracks(),
+        recipe=quick,
+        seeds=(0,),
+        resamples=0,
+        config=TrajectoryConfig(draws=20),
     )
     assert [each.name for each in found.sets] == ["JAAD", "JAAD at 10/s"]
     held = pl.read_parquet(tmp_path / "run" / "windows.parquet")

@@ -122,15 +122,26 @@ def test_what_has_no_people_is_refused(
     model = str(made / "tiny.safetensors")
     assert main(["poses", model, "--videos", film, "--out", str(tmp_path / "a")]) == 2
     assert "--boxes names tables" in capsys.readouterr().err
-    claims, other = _claims(), pl.lit("another")
-    tables = {name: getattr(claims, name).with_columns(video=other) for name in ("videos", "tubes", "boxes")}
-    save(claims.with_tables(**tables), tmp_path / "claims")
-    asked = ["poses", model, "--videos", film, "--boxes", str(tmp_path / "claims"), "--out", str(tmp_path)]
+    predictions, other = _predictions(), pl.lit("another")
+    tables = {
+        name: getattr(predictions, name).with_columns(video=other) for name in ("videos", "tubes", "boxes")
+    }
+    save(predictions.with_tables(**tables), tmp_path / "predictions")
+    asked = [
+        "poses",
+        model,
+        "--videos",
+        film,
+        "--boxes",
+        str(tmp_path / "predictions"),
+        "--out",
+        str(tmp_path),
+    ]
     assert main([*asked[:-1], str(tmp_path / "b")]) == 3
     assert "the boxes are of another" in capsys.readouterr().err
 
 
-def _claims() -> Predictions:
+def _predictions() -> Predictions:
     """A weak person without a tube, a sure one without, one with a tube, and a car."""
     scenes = made_scenes(1)
     corners = {f"{c}_px": pl.Series([1.0] * 4, dtype=pl.Float32) for c in ("x1", "y1")}
@@ -146,11 +157,11 @@ def _claims() -> Predictions:
     )
 
 
-def test_of_claims_those_with_tubes_count_and_else_those_that_are_sure() -> None:
-    claims = _claims()
-    assert people_in(claims)["name"].to_list() == ["0"]
-    loose = claims.with_tables(boxes=claims.boxes.with_columns(tube=pl.lit(None, pl.Int64)))
+def test_of_predictions_those_with_tubes_count_and_else_those_that_are_sure() -> None:
+    predictions = _predictions()
+    assert people_in(predictions)["name"].to_list() == ["0"]
+    loose = predictions.with_tables(boxes=predictions.boxes.with_columns(tube=pl.lit(None, pl.Int64)))
     assert people_in(loose)["name"].to_list() == ["box1"]
-    nobody = claims.with_tables(labels=claims.labels.with_columns(label=pl.lit(1)))
+    nobody = predictions.with_tables(labels=predictions.labels.with_columns(label=pl.lit(1)))
     with pytest.raises(InputError, match="none of 4 boxes is around a person"):
         people_in(nobody)

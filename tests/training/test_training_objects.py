@@ -137,9 +137,9 @@ def test_predict_and_union_open_the_folder(
         "0",
     ]
     assert main(command) == 0
-    claims = open_predictions(tmp_path / "predictions")
-    assert claims.meta.vocabularies["agent"] == ("Ped", "Car")
-    assert sorted(claims.boxes["frame"].unique()) == list(range(FRAMES))
+    predictions = open_predictions(tmp_path / "predictions")
+    assert predictions.meta.vocabularies["agent"] == ("Ped", "Car")
+    assert sorted(predictions.boxes["frame"].unique()) == list(range(FRAMES))
     network = tmp_path / "network"
     train(made_recipe(made, schedule={"steps": 1}), network)
     union = open_videos([network / "model.safetensors"], objects=whole[1] / "model")

@@ -214,7 +214,7 @@ def test_costs_of_actions_and_relations_are_gains_of_their_mean(crowd: Scenes) -
     missed = rows.filter(pl.col("fault") == "missed")
     lost = run.result.instances("truth").filter(~pl.col("found"))
     assert sorted(missed.select("truth_box", "label").rows()) == sorted(lost.select("box", "label").rows())
-    both = run.result.instances("claim").sort("score", descending=True, maintain_order=True)
+    both = run.result.instances("prediction").sort("score", descending=True, maintain_order=True)
     means = [
         average_precision(
             both.filter(pl.col("label") == each)["hit"].to_numpy(),
@@ -226,20 +226,20 @@ def test_costs_of_actions_and_relations_are_gains_of_their_mean(crowd: Scenes) -
     assert np.mean(means) == pytest.approx(run.result.value("map@0.5"))
     # One more hit before all others: its gain is that of the ranking with it, over two classes.
     label = missed["label"][0]
-    claims = (
-        run.result.instances("claim")
+    predictions = (
+        run.result.instances("prediction")
         .filter(pl.col("label") == label)
         .sort("score", descending=True, maintain_order=True)
     )
     n = run.result.instances("truth").filter(pl.col("label") == label).height
-    hits = claims["hit"].to_numpy()
+    hits = predictions["hit"].to_numpy()
     gain = average_precision(np.insert(hits, 0, True), n, "envelope") - average_precision(hits, n, "envelope")
     assert missed["cost"][0] == pytest.approx(gain / 2)
 
     related = simulate_predictions(crowd, "relations", seed=3, blur=1.0)
     run = judge("relations", crowd, related)
-    claims = run.result.instances("claim").sort("video", "rank")
-    base = average_precision(claims["hit"].to_numpy(), 2, "envelope")
+    predictions = run.result.instances("prediction").sort("video", "rank")
+    base = average_precision(predictions["hit"].to_numpy(), 2, "envelope")
     assert base == pytest.approx(run.result.value("map"))
     rows = list_items(run, "recall@50", open_run(run, crowd, related))
     asked = run.result.value("recall@50") or 0.0

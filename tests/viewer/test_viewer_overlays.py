@@ -22,7 +22,7 @@ from overlaid import (
 )
 
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.relations import write_relation_claims
+from roadaware.formats.relations import write_relation_predictions
 from roadaware.formats.sound_maps import write_sound_maps
 from roadaware.io.video import VideoReader, iterate_sound
 from roadaware.scenes.store import save
@@ -146,7 +146,7 @@ def test_predictions_in_their_published_form_stand_beside_the_ground_truth(overl
         name_categories(tables) for tables in (make_overlaid_truth(), make_overlaid_predictions())
     )
     save(truth, overlaid / "truth", overwrite=True)
-    write_relation_claims(found, truth, overlaid / "relations.json")
+    write_relation_predictions(found, truth, overlaid / "relations.json")
     write_sound_maps(found, truth, overlaid / "maps.npz")
     write_sound_maps(found, truth, overlaid / "maps.json")
     write_sound_maps(found, truth, overlaid / "maps")
@@ -223,8 +223,8 @@ def test_forecasts_of_samples_hold_from_the_end_of_their_observation_to_the_next
     )
     meta = Meta(vocabularies={**truth.meta.vocabularies, "action": ("no", "yes")})
     save(truth.with_tables(samples=samples, meta=meta), tmp_path / "truth")
-    save(build_sample_predictions(samples, np.array([0.2, 0.9, 0.4])), tmp_path / "claims")
-    found = open_overlays(tmp_path / "truth", tmp_path / "claims")
+    save(build_sample_predictions(samples, np.array([0.2, 0.9, 0.4])), tmp_path / "predictions")
+    found = open_overlays(tmp_path / "truth", tmp_path / "predictions")
     assert found.describe("one")["a"]["layers"] == ["risk"]
     told = found.window("one", 0, 90, ["risk"])["a"]["risk"]
     assert told["on"] == "truth"

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 
 def train_baselines(
-    scenes: Scenes, task: Any, config: ConfigName, *, resamples: int, seed: int, models: list[str] | None = None
+    scenes: Scenes,
+    task: Any,
+    config: ConfigName,
+    *,
+    resamples: int,
+    seed: int,
+    models: list[str] | None = None,
 ) -> dict[str, Baseline]:
     """The baselines of a task, trained and judged.
 

@@ -78,7 +78,7 @@ def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confus
     """
     actions = read_actions(predictions, scenes)
     truth = _build_table(actions.truth, actions)
-    predicted = _build_table(actions.claims, actions)
+    predicted = _build_table(actions.predictions, actions)
     pairs = _spoken_for(truth, predicted)
     truth = truth.select("name", true_box="box")
     of_box = truth.group_by("true_box").agg(pl.len().alias("asked"))
@@ -87,18 +87,18 @@ def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confus
         .sort("true_box", "score", descending=[False, True], maintain_order=True)
         .join(of_box, on="true_box", maintain_order="left")
         .filter(pl.int_range(pl.len()).over("true_box") < pl.col("asked"))
-        .select("true_box", claimed="name")
+        .select("true_box", predicted="name")
     )
-    right = truth.join(best, left_on=["true_box", "name"], right_on=["true_box", "claimed"])
+    right = truth.join(best, left_on=["true_box", "name"], right_on=["true_box", "predicted"])
     rest = truth.join(right, on=["true_box", "name"], how="anti")
-    wrong = best.join(right, left_on=["true_box", "claimed"], right_on=["true_box", "name"], how="anti")
+    wrong = best.join(right, left_on=["true_box", "predicted"], right_on=["true_box", "name"], how="anti")
     waiting = rest.group_by("true_box").agg(pl.len().alias("waiting"))
     shared = (
         rest.join(wrong, on="true_box")
         .join(waiting, on="true_box")
-        .select("name", "claimed", share=1.0 / pl.col("waiting"))
+        .select("name", "predicted", share=1.0 / pl.col("waiting"))
     )
-    cells = pl.concat([right.select("name", claimed="name", share=pl.lit(1.0)), shared])
+    cells = pl.concat([right.select("name", predicted="name", share=pl.lit(1.0)), shared])
     # Shares of cells as a table of the most frequent actions
     # By name where counts are equal, since a group-by comes in no order.
     counts = truth["name"].value_counts().sort(["count", "name"], descending=[True, False])
@@ -107,8 +107,8 @@ def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confus
     place = {label: k for k, label in enumerate(labels)}
     totals = np.array(shown["count"].to_list(), dtype=np.float64)
     shares = np.zeros((len(labels), len(labels) + 2))
-    sums = cells.group_by("name", "claimed", maintain_order=True).agg(pl.col("share").sum())
-    for name, predicted, share in sums.sort("name", "claimed").iter_rows():
+    sums = cells.group_by("name", "predicted", maintain_order=True).agg(pl.col("share").sum())
+    for name, predicted, share in sums.sort("name", "predicted").iter_rows():
         if name in place:
             shares[place[name], place.get(predicted, len(labels))] += share
     shares[:, :-1] /= np.maximum(totals, 1.0)[:, None]
@@ -162,7 +162,7 @@ def _area(suffix: str) -> pl.Expr:
 
 
 ELSEWHERE = "elsewhere"
-_MOST_TRUE, _FEWEST_CLAIMS = 24, 4
+_MOST_TRUE, _FEWEST_PREDICTIONS = 24, 4
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Arc:
         predicate: what is done.
         start: first frame.
         end: frame after the last.
-        claimed: whether it is predicted; else it is ground truth.
+        predicted: whether it is predicted; else it is ground truth.
         found: of a prediction, whether it is right; of a ground-truth relation, whether a prediction found it; None where
             relations were not judged as a whole.
         score: of a prediction.
@@ -201,7 +201,7 @@ class Arc:
     predicate: str
     start: int
     end: int
-    claimed: bool
+    predicted: bool
     found: bool | None = None
     score: float | None = None
 
@@ -268,7 +268,7 @@ def build_behaviour_graph(
     predicted = _relations(predictions, video)
     if "score" in predicted.columns:
         predicted = predicted.sort("score", descending=True, maintain_order=True)
-    predicted = predicted.head(2 * len(truth) + _FEWEST_CLAIMS)
+    predicted = predicted.head(2 * len(truth) + _FEWEST_PREDICTIONS)
     tubes = list(dict.fromkeys([*truth["subject"].to_list(), *truth["object"].to_list()]))
     boxes = {tube: _boxes(scenes, tube) for tube in tubes}
     lane = {tube: place for place, tube in enumerate(tubes)}
@@ -286,8 +286,8 @@ def build_behaviour_graph(
         lanes.append(Lane(ELSEWHERE, int(ends[0]), int(ends[1])))
     listed = [tables.meta.vocabularies.get("predicate", ()) for tables in (scenes, predictions)]
     arcs = [
-        *_arcs(truth, lane, listed[0] or listed[1], seen, claimed=False),
-        *_arcs(predicted, lanes, listed[1] or listed[0], right, claimed=True),
+        *_arcs(truth, lane, listed[0] or listed[1], seen, predicted=False),
+        *_arcs(predicted, lanes, listed[1] or listed[0], right, predicted=True),
     ]
     return BehaviourGraph(says or video, tuple(lanes), tuple(arcs))
 
@@ -302,7 +302,7 @@ def _arcs(
     names: Sequence[str],
     found: Mapping[int, bool] | None,
     *,
-    claimed: bool,
+    predicted: bool,
 ) -> list[Arc]:
     return [
         Arc(
@@ -311,9 +311,9 @@ def _arcs(
             names[row["predicate"]] if row["predicate"] < len(names) else str(row["predicate"]),
             row["start_frame"],
             row["end_frame"],
-            claimed,
+            predicted,
             None if found is None else found.get(row["relation"], False),
-            row.get("score") if claimed else None,
+            row.get("score") if predicted else None,
         )
         for row in rows.iter_rows(named=True)
     ]

@@ -243,7 +243,9 @@ def compare_released(found: Reproduction, *, resamples: int, seed: int = 0) -> l
         for other, item in question.baselines.items():
             state, _ = collect_sample_scores(item.predictions, item.scenes, config.task)
             names = (other, "PedFormer")
-            pairs.append((name, compare(state, released, config, resamples=resamples, seed=seed, names=names)))
+            pairs.append(
+                (name, compare(state, released, config, resamples=resamples, seed=seed, names=names))
+            )
     return pairs
 
 
@@ -252,7 +254,11 @@ def _intervals(
 ) -> dict[str, Interval] | None:
     """Of every difference over units; None where there are none."""
     # Both are of the same pedestrians, so equal seeds give both the same weightings.
-    units, a, b = one.units(unit, resamples, seed), one.drawn(unit, resamples, seed), two.drawn(unit, resamples, seed)
+    units, a, b = (
+        one.units(unit, resamples, seed),
+        one.drawn(unit, resamples, seed),
+        two.drawn(unit, resamples, seed),
+    )
     if units is None or a is None or b is None:
         return None
     points = one.values(one.once()), two.values(two.once())
@@ -543,7 +549,9 @@ def compare_scenes(
     return SceneComparison(table, names, dict(config), resamples, seed, trivial)
 
 
-def _rows(a: Judged, b: Judged, videos: tuple[str, ...], resamples: int, seed: int) -> Iterator[dict[str, Any]]:
+def _rows(
+    a: Judged, b: Judged, videos: tuple[str, ...], resamples: int, seed: int
+) -> Iterator[dict[str, Any]]:
     """One row per metric that both have, in the order of the first."""
     theirs = {
         (each.metric, each.label): each for each in b.measured(np.ones((1, len(b.videos)), dtype=np.int32))
@@ -662,7 +670,9 @@ def compute_agreement(
     counts, video = _counts(one, two)
     total = counts.sum(axis=0)
     people = {"pedestrian": np.arange(len(counts)), "video": video}
-    units = {u: None if of is None or not resamples else Units.of(of, resamples, seed) for u, of in people.items()}
+    units = {
+        u: None if of is None or not resamples else Units.of(of, resamples, seed) for u, of in people.items()
+    }
     drawn = {
         u: np.concatenate([_shares(counts, times) for times in of.weights()])
         for u, of in units.items()

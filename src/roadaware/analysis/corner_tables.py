@@ -139,7 +139,7 @@ DETECTOR_COLUMNS = {
 }
 """Headings of the field to the ends of our metrics' names, at the usual numbers of predictions."""
 PRINTED = ("AR", "AR50", "AR75", "AR1", "AR10", "ARs", "ARm", "ARl")
-CLAIMS = "claims"
+PREDICTIONS = "predictions"
 _PROPOSALS = {"AR50m": "ar50_medium", "AR50l": "ar50_large", "AR30m": "ar30_medium", "AR30l": "ar30_large"}
 
 
@@ -149,7 +149,7 @@ class Line:
 
     Args:
         group: what was asked for.
-        answer: `claims`, or the name of a trivial answer.
+        answer: `predictions`, or the name of a trivial answer.
         rows: heading to the metric's row of a summary, or to a row of its `value` alone.
     """
 
@@ -187,7 +187,7 @@ def build_lines(result: SceneResult) -> list[Line]:
     found = []
     for group in list_groups(result):
         held = {heading: rows.get(f"{group}_{end}") for heading, end in columns.items()}
-        found.append(Line(group, CLAIMS, held))
+        found.append(Line(group, PREDICTIONS, held))
         for name, values in result.baselines.items():
             trivial = {
                 heading: {"value": values[f"{group}_{end}"]} if f"{group}_{end}" in values else None
@@ -226,7 +226,7 @@ def build_printed_lines(
     """Printed numbers of a paper as fractions, under the headings of `select_printed_columns`; our own values come first."""
     ends = select_printed_columns(result, printed)
     rows = {row["metric"]: row["value"] for row in result.whole()}
-    found: list[tuple[str, list[float | None]]] = [(CLAIMS, [rows.get(end) for end in ends.values()])]
+    found: list[tuple[str, list[float | None]]] = [(PREDICTIONS, [rows.get(end) for end in ends.values()])]
     for row in printed:
         uncertainty = " (doubtful)" if row.get("doubts") else ""
         values = [row["values"].get(end) for end in ends.values()]

@@ -206,10 +206,10 @@ def select_event_excerpts(
 
     def cut(row: Mapping[str, Any]) -> Excerpt:
         video, label, score = row["video"], row["label"], row["score"]
-        of_truth, of_claim = truth.of(row["truth"]), predicted.of(row["tube"])
-        leading = of_truth if row["tube"] is None else of_claim
+        of_truth, of_prediction = truth.of(row["truth"]), predicted.of(row["tube"])
+        leading = of_truth if row["tube"] is None else of_prediction
         fps = rates.get(video, _USUAL_FPS)
-        every = np.concatenate([of_truth[0], of_claim[0]])
+        every = np.concatenate([of_truth[0], of_prediction[0]])
         first, end, shown = _select_span(*leading, every, fps)
         meant = row["meant_for"] or label
         said = label if score is None else f"{label} {score:.2f}"
@@ -220,7 +220,7 @@ def select_event_excerpts(
         outlines: dict[int, list[Outline]] = {}
         # The prediction is drawn over the truth that it nearly covers.
         _add_outlines(outlines, *of_truth, (first, end), meant, true=True)
-        _add_outlines(outlines, *of_claim, (first, end), said, true=False)
+        _add_outlines(outlines, *of_prediction, (first, end), said, true=False)
         return Excerpt(says, video, None, "", first, end, shown, fps, sizes.get(video), outlines)
 
     return _select_apart(errors, cut, scenes, places, most)

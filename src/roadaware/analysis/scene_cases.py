@@ -55,8 +55,8 @@ def _strip(predictions: Predictions, scenes: Scenes, query: int, says: str) -> S
         return None
     size = _size(scenes, str(true["video"]), [corners for _, corners in boxes])
     shown = [_at(frames, held, corners) for held, corners in boxes]
-    true_spans, claimed_spans = ((span,) if span else () for span in spans)
-    return Strip(says, size, frames, shown[0], shown[1], true_spans, claimed_spans)
+    true_spans, predicted_spans = ((span,) if span else () for span in spans)
+    return Strip(says, size, frames, shown[0], shown[1], true_spans, predicted_spans)
 
 
 def _row(tables: TableSet, query: int) -> dict[str, object]:
@@ -111,7 +111,7 @@ def _size(scenes: Scenes, video: str, boxes: Sequence[Floats]) -> tuple[float, f
 # Localisation maps of sounds beside the ground-truth boxes, and the success curve, as data for images.
 
 _MOST_CELLS = 32
-_CURVES = {"claims": "ciou", "whole image": "whole_image", "centre": "centre"}
+_CURVES = {"predictions": "ciou", "whole image": "whole_image", "centre": "centre"}
 _UNIT = 1.5
 """Images no larger than this have boxes that are shares; their shape is unknown."""
 
@@ -190,20 +190,20 @@ def compute_success_curves(rows: pl.DataFrame, config: SoundConfig) -> dict[str,
     """The share of sounds that reach each threshold, as predicted and by the trivial answers.
 
     Args:
-        rows: instances of sounds: `ciou`, `whole_image`, `centre`, `claimed`, `true_cells`.
+        rows: instances of sounds: `ciou`, `whole_image`, `centre`, `predicted`, `true_cells`.
         config: how they were judged.
 
     Returns:
-        `thresholds`, `claims`, `whole image` and `centre`, (t,) each; empty where no sound is judged.
+        `thresholds`, `predictions`, `whole image` and `centre`, (t,) each; empty where no sound is judged.
     """
     if config.empty_truth == "left_out":
         rows = rows.filter(pl.col("true_cells") > 0)
     if rows.is_empty():
         return {}
     steps = config.success_thresholds
-    silent = ~rows["claimed"].to_numpy()
+    silent = ~rows["predicted"].to_numpy()
     held = {name: rows[column].fill_null(-1.0).to_numpy() for name, column in _CURVES.items()}
-    held["claims"] = np.where(silent, -1.0, held["claims"])
+    held["predictions"] = np.where(silent, -1.0, held["predictions"])
     shares = {name: [float((values >= step).mean()) for step in steps] for name, values in held.items()}
     return {"thresholds": list(steps), **shares}
 
@@ -269,7 +269,7 @@ def collect_graphs(predictions: Predictions, scenes: Scenes, result: SceneResult
     order = sorted(held, key=lambda video: held[video])
     worst = order[:_GRAPHS]
     best = [video for video in order[::-1][:_GRAPHS] if video not in worst]
-    right, seen = _right(result, "claim"), _right(result, "truth")
+    right, seen = _right(result, "prediction"), _right(result, "truth")
     shown = []
     for kind, videos in (("worst", worst), ("best", best)):
         for video in videos:
@@ -341,5 +341,5 @@ def _right(result: SceneResult, level: str) -> Mapping[int, bool] | None:
     if level not in result.levels:
         return None
     rows = result.instances(level)
-    marks = rows["hit"] if level == "claim" else rows["claim"].is_not_null()
+    marks = rows["hit"] if level == "prediction" else rows["prediction"].is_not_null()
     return dict(zip(rows["relation"].to_list(), marks.cast(pl.Boolean).to_list(), strict=True))

@@ -80,9 +80,9 @@ def list_tube_errors(
     """
     judged = prepare_tubes(predictions, scenes, config, "stiou", (kind,))
     ignored = judged.matches((threshold,)).ignored
-    counted = np.ones(len(judged.claims), dtype=np.bool_) if ignored is None else ~ignored[:, 0]
+    counted = np.ones(len(judged.predictions), dtype=np.bool_) if ignored is None else ~ignored[:, 0]
     found = find_errors(collect_video_evidence(judged, counted, scenes, kind), threshold)
-    tubes = _by_extent(judged.claims)
+    tubes = _by_extent(judged.predictions)
     truths = _by_extent(judged.truth)
     costs, e = _Costs(found, config.ap), found.evidence
     rows: list[tuple[object, ...]] = []
@@ -132,15 +132,18 @@ def list_box_errors(
     found, judged = find_errors_of_boxes(predictions, scenes, config, kind, threshold)
     numbers, owners = predictions.boxes["box"].to_numpy(), _owners(scenes)
     frame = judged.frames.judged % judged.frames.stride
-    frame_of_claim, frame_of_truth = frame[judged.claims.frame], np.repeat(frame, np.diff(judged.truth.start))
+    frame_of_prediction, frame_of_truth = (
+        frame[judged.predictions.frame],
+        np.repeat(frame, np.diff(judged.truth.start)),
+    )
     most = min(_MOST, max(20, _MOST_WORK // max(1, len(found.evidence.cls))))
     rows: list[tuple[object, ...]] = []
     lost: dict[tuple[str, str, int], list[int]] = {}
     costs = _Costs(found, config.ap)
-    for video, label, fault, other, claim, _, place, score, cost in costs.list_wrong(most):
-        at = int(frame_of_claim[claim])
+    for video, label, fault, other, prediction, _, place, score, cost in costs.list_wrong(most):
+        at = int(frame_of_prediction[prediction])
         true = None if place < 0 else int(judged.truth.box[costs.objects[place]])
-        box = int(numbers[judged.claims.row[claim]])
+        box = int(numbers[judged.predictions.row[prediction]])
         rows.append((video, label, fault, other, score, cost, box, true, at, at, at + 1, None, None, None))
     for video, label, object_, cls in costs.list_missed():
         # Boxes without a tube are each an error of their own.
@@ -251,22 +254,22 @@ class Strip:
         size_px: (width, height) of the image.
         frames: (k,) the frames that are shown, rising, at least one.
         truth_px: (k, 4) the ground-truth box in each (x1, y1, x2, y2), NaN where there is none.
-        claim_px: (k, 4) the predicted box in each, NaN where there is none.
+        prediction_px: (k, 4) the predicted box in each, NaN where there is none.
         truth_spans: [start, end) frames of the whole ground-truth tube; empty where there is none.
-        claim_spans: those of the predicted tube.
+        prediction_spans: those of the predicted tube.
     """
 
     says: str
     size_px: tuple[float, float]
     frames: Ints
     truth_px: Floats
-    claim_px: Floats
+    prediction_px: Floats
     truth_spans: Spans = ()
-    claim_spans: Spans = ()
+    prediction_spans: Spans = ()
 
     def __post_init__(self) -> None:
         shape = (len(self.frames), 4)
-        if self.truth_px.shape != shape or self.claim_px.shape != shape or not len(self.frames):
+        if self.truth_px.shape != shape or self.prediction_px.shape != shape or not len(self.frames):
             raise ValueError(
                 f"{len(self.frames)} frames need as many boxes of truth and prediction, at least 1"
             )
@@ -278,9 +281,9 @@ class Strip:
             "size_px": list(self.size_px),
             "frames": self.frames.tolist(),
             "truth_px": _list_boxes(self.truth_px),
-            "claim_px": _list_boxes(self.claim_px),
+            "prediction_px": _list_boxes(self.prediction_px),
             "truth_spans": [list(span) for span in self.truth_spans],
-            "claim_spans": [list(span) for span in self.claim_spans],
+            "prediction_spans": [list(span) for span in self.prediction_spans],
         }
 
     @classmethod
@@ -292,9 +295,9 @@ class Strip:
         """
         try:
             spans = [
-                tuple((int(a), int(b)) for a, b in data[name]) for name in ("truth_spans", "claim_spans")
+                tuple((int(a), int(b)) for a, b in data[name]) for name in ("truth_spans", "prediction_spans")
             ]
-            boxes = [_boxes(data[name]) for name in ("truth_px", "claim_px")]
+            boxes = [_boxes(data[name]) for name in ("truth_px", "prediction_px")]
             wide, high = (float(side) for side in data["size_px"])
             frames = np.array(data["frames"], dtype=np.int64)
             return cls(str(data["says"]), (wide, high), frames, boxes[0], boxes[1], spans[0], spans[1])
@@ -342,7 +345,7 @@ class _Pair:
     says: str
     video: str
     truth: int | None
-    claim: int | None
+    prediction: int | None
 
 
 def select_kind(predictions: Predictions, scenes: Scenes, among: Sequence[str] = ()) -> str | None:
@@ -375,12 +378,12 @@ def _iterate_missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -
         near = table.filter(pl.col("near_truth") == row["tube"])
         near = near.sort("near_overlap", "score", "tube", descending=[True, True, False])
         says = f"missed: {names[row['label']]} in {row['video']}, frames {_span(row)}"
-        claim = None
+        prediction = None
         if len(near) and near["near_overlap"][0] > 0:
-            claim = near["tube"][0]
+            prediction = near["tube"][0]
             says += f"; nearest is {near['label'][0]}, score {near['score'][0]:.2f}, overlap "
             says += f"{near['near_overlap'][0]:.2f}"
-        yield _Pair(says, row["video"], row["tube"], claim)
+        yield _Pair(says, row["video"], row["tube"], prediction)
 
 
 def _resting(scenes: Scenes) -> pl.Series:
@@ -442,15 +445,15 @@ class TubeBoxes:
 
 def _strip(pair: _Pair, predictions: TubeBoxes, truth: TubeBoxes, shown: int) -> Strip:
     """The frames of both tubes, some of which are shown."""
-    of_truth, of_claim = truth.of(pair.truth), predictions.of(pair.claim)
-    every = np.union1d(of_truth[0], of_claim[0])
+    of_truth, of_prediction = truth.of(pair.truth), predictions.of(pair.prediction)
+    every = np.union1d(of_truth[0], of_prediction[0])
     if not len(every):
         every = np.zeros(1, dtype=np.int64)
     frames = every[np.unique(np.linspace(0, len(every) - 1, min(shown, len(every))).round().astype(int))]
-    boxes = [_at(frames, *held) for held in (of_truth, of_claim)]
-    reach = np.concatenate([of_truth[1], of_claim[1]]).reshape(-1, 4)[:, 2:].max(axis=0, initial=1.0)
+    boxes = [_at(frames, *held) for held in (of_truth, of_prediction)]
+    reach = np.concatenate([of_truth[1], of_prediction[1]]).reshape(-1, 4)[:, 2:].max(axis=0, initial=1.0)
     size = truth.size(pair.video) or (float(reach[0]), float(reach[1]))
-    return Strip(pair.says, size, frames, boxes[0], boxes[1], _runs(of_truth[0]), _runs(of_claim[0]))
+    return Strip(pair.says, size, frames, boxes[0], boxes[1], _runs(of_truth[0]), _runs(of_prediction[0]))
 
 
 def _at(frames: Ints, held: Ints, boxes: Floats) -> Floats:

@@ -629,8 +629,15 @@ def agreement(
     states = [match_file(*each).state for each in zip(scores, samples, task, strict=True)]
     first, second = (list_task_answers(Iv2024.reference(each)) for each in task)
     with console.log_step("counting"):
-        found = compute_agreement(states[0], states[1], labels=(first, second), resamples=resamples, seed=seed)
-    data = {"tasks": list(task), "scores": [str(path) for path in scores], "resamples": resamples, "seed": seed}
+        found = compute_agreement(
+            states[0], states[1], labels=(first, second), resamples=resamples, seed=seed
+        )
+    data = {
+        "tasks": list(task),
+        "scores": [str(path) for path in scores],
+        "resamples": resamples,
+        "seed": seed,
+    }
     if result.folder is not None:
         page = report([build_agreement_section(found, task)], title=f"Agreement of {task[0]} and {task[1]}")
         files = {
@@ -736,7 +743,9 @@ def calibration(
     times, seconds = group_by_time(held)
     try:
         with console.log_step("resampling" if resamples else "binning"):
-            measured = evaluate(held.state, chosen, resamples=resamples, seed=seed, groupings=[*times, *groupings])
+            measured = evaluate(
+                held.state, chosen, resamples=resamples, seed=seed, groupings=[*times, *groupings]
+            )
     except InputError as error:
         raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
     found = build_calibration_json(held.state, measured, chosen, facts)

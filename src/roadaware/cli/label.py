@@ -146,7 +146,10 @@ def agree(
         scenes = open_scenes(inner if is_saved(inner) else path)
     with console.log_step("comparing"):
         things = group_objects(scenes, kind=kind, least=iou)
-        found, agreed = measure_box_agreement(things, resamples=resamples, seed=seed), build_consensus(things, scenes)
+        found, agreed = (
+            measure_box_agreement(things, resamples=resamples, seed=seed),
+            build_consensus(things, scenes),
+        )
     data = {
         "annotators": list(things.annotators),
         "pictures": len(things.pictures),

@@ -341,7 +341,13 @@ def _study_time(asked: StudyOptions) -> Shown:
     classifier, seeds = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]]), tuple(range(asked.seeds))
     with console.show_progress("networks of the time") as progress:
         found = run_time_study(
-            scenes, asked.folder, classifier, seeds=seeds, resamples=asked.resamples, unseen=judged, progress=progress
+            scenes,
+            asked.folder,
+            classifier,
+            seeds=seeds,
+            resamples=asked.resamples,
+            unseen=judged,
+            progress=progress,
         )
     where = "JAAD, test split" if judged is None else "simulated streets of another town"
     section, text = build_time_section(found), format_time_study(found)
@@ -355,7 +361,11 @@ def _hold_contest(asked: StudyOptions) -> Shown:
 
     source, seeds = _find_jaad(asked.data), tuple(range(asked.seeds))
     asked.check(data=source)
-    how: dict[str, Any] = {"names": asked.names, "budget": asked.settings.budget, "resamples": asked.resamples}
+    how: dict[str, Any] = {
+        "names": asked.names,
+        "budget": asked.settings.budget,
+        "resamples": asked.resamples,
+    }
     with console.show_progress("contest") as progress:
         found = run_contest("jaad", source, asked.folder, seeds=seeds, progress=progress, **how)
     with console.log_step("comparing in pairs"):
@@ -433,7 +443,11 @@ def _open_domains(asked: StudyOptions) -> list[EventDomain] | None:
 
 
 def _study_continual(asked: StudyOptions) -> Shown:
-    how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "resamples": asked.resamples}
+    how: dict[str, Any] = {
+        "domains": _open_domains(asked),
+        "seeds": asked.seeds,
+        "resamples": asked.resamples,
+    }
     with console.show_progress("continual learning") as progress:
         found = run_continual_study(
             asked.folder, learns=asked.learns, memory_tubes=asked.settings.memory, progress=progress, **how
@@ -444,7 +458,11 @@ def _study_continual(asked: StudyOptions) -> Shown:
 
 
 def _study_countries(asked: StudyOptions) -> Shown:
-    how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "resamples": asked.resamples}
+    how: dict[str, Any] = {
+        "domains": _open_domains(asked),
+        "seeds": asked.seeds,
+        "resamples": asked.resamples,
+    }
     with console.show_progress("two countries") as progress:
         found = run_countries_study(asked.folder, progress=progress, **how)
     section, text = build_countries_section(found), format_countries_study(found)

@@ -227,7 +227,9 @@ def _train_several(recipes: Sequence[PedestrianRecipe], folder: Path) -> Outcome
 
     ran = []
     with console.show_progress("training") as progress:
-        for each in run_several(recipes, folder, resamples=_RESAMPLES, progress=_among(len(recipes), progress)):
+        for each in run_several(
+            recipes, folder, resamples=_RESAMPLES, progress=_among(len(recipes), progress)
+        ):
             ran.append(each)
             if each.said is not None:
                 _write_test_run(each.recipe, each.said, each.folder)

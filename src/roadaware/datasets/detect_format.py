@@ -68,7 +68,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
         ),
     ),
 )
-_CLAIMS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
+_PREDICTIONS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("predicted spans and boxes of sentences", (("video_predictions",),)),
     ("predicted relations", (("triplet", "score"),)),
 )
@@ -206,12 +206,12 @@ def _by_keys(data: bytes, known: tuple[tuple[str, tuple[tuple[str, ...], ...]], 
 def _bare_relations(data: bytes) -> str | None:
     """Relations by video, as VidVRD-helper takes ground truth; predictions have the same form and a score."""
     bare = _by_keys(data, (("vidvrd", (("triplet", "duration", "sub_traj"),)),))
-    return bare if _by_keys(data, _CLAIMS) is None else None
+    return bare if _by_keys(data, _PREDICTIONS) is None else None
 
 
 def _looks(head: bytes, tail: bytes) -> str:
     """Description of a file that no reader knows."""
-    predicted = _by_keys(head + tail, _CLAIMS)
+    predicted = _by_keys(head + tail, _PREDICTIONS)
     if predicted is not None:
         return f"which looks like {predicted}, not like annotations"
     start = head[:_SHOWN].decode("utf-8", errors="replace").strip()

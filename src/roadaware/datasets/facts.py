@@ -167,7 +167,7 @@ def rename_classes(tables: Tables, source: Source, given: Any) -> Tables:
     ]
     notes = {**tables.meta.notes, "warnings": [*tables.meta.notes.get("warnings", []), *told]}
     renamed = rename_labels(replace(tables, meta=replace(tables.meta, notes=notes)), names)
-    if renamed.claimed or renamed.boxes.is_empty() or "tube" not in renamed.boxes.columns:
+    if renamed.predicted or renamed.boxes.is_empty() or "tube" not in renamed.boxes.columns:
         return renamed
     # Tracks whose boxes have one class only now have it, too.
     return replace(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SCHEMA = {"table": pl.String, "file": pl.String, "line": pl.Int64, "item": pl.String, "reason": pl.String}
 # Names and numbers of single rows, without which equal reasons are counted together.
 _OWN = re.compile(r"'[^']*'|\"[^\"]*\"|[-+]?\d[\d.,e+-]*")
-NOTHING_CLAIMED = "files that predict nothing, so that every number is 0"
+NOTHING_PREDICTED = "files that predict nothing, so that every number is 0"
 _LINE = re.compile(r", line (\d+), column \d+$")
 
 

@@ -557,7 +557,9 @@ def _build_sections(demo: Demo, trained: _Trained, config: ConfigName = "referen
         runs = _build_runs(demo, {protocol: items}, config)
         scenes = None if sections else next(iter(items.values())).scenes
         sections += [run_section(run, scenes=None if k else scenes) for k, run in enumerate(runs)]
-        sections += map(build_comparison_section, compare_baselines(runs, resamples=demo.resamples, seed=demo.seed))
+        sections += map(
+            build_comparison_section, compare_baselines(runs, resamples=demo.resamples, seed=demo.seed)
+        )
     return sections
 
 

@@ -225,7 +225,9 @@ def run_chaos(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], 
                 lacking[how] = _UNFIT[how]
                 continue
             # The first config gets intervals and images.
-            request = SceneRequest(how, resamples=0 if place else demo.resamples, seed=demo.seed, details=not place)
+            request = SceneRequest(
+                how, resamples=0 if place else demo.resamples, seed=demo.seed, details=not place
+            )
             try:
                 runs.append(evaluate_scene_inputs(task, given, request))
             except InputError as error:
@@ -341,7 +343,7 @@ def judge_tubes(
     opened = [event_inputs.open_predictions(tubes, whole, NETWORK_SIZE)]
     run = evaluate_events(whole, event_inputs.select_split(whole, None), opened, request, name=name)
     drawn: EventRun = draw_run(run)
-    return replace(drawn, facts={**run.facts, "claims": [folder]})
+    return replace(drawn, facts={**run.facts, "predictions": [folder]})
 
 
 def _gains(found: DetectionComparison) -> str:

@@ -409,15 +409,15 @@ def _relations(root: Path, world: list[Crowd], rng: np.random.Generator, watcher
         for bond in crowd.bonds:
             if rng.random() < watcher.missed:
                 continue
-            claim = sample_predicted_relation(crowd, bond, rng, watcher)
-            subject, other = crowd.persons[claim.subject], crowd.persons[claim.object]
+            prediction = sample_predicted_relation(crowd, bond, rng, watcher)
+            subject, other = crowd.persons[prediction.subject], crowd.persons[prediction.object]
             found[crowd.video].append(
                 {
-                    "triplet": ["person", claim.predicate, "person"],
-                    "score": sample_predicted_score(claim.predicate == bond.predicate, rng),
-                    "duration": [claim.start, claim.end],
-                    "sub_traj": _trajectory(subject, claim.start, claim.end, rng, watcher),
-                    "obj_traj": _trajectory(other, claim.start, claim.end, rng, watcher),
+                    "triplet": ["person", prediction.predicate, "person"],
+                    "score": sample_predicted_score(prediction.predicate == bond.predicate, rng),
+                    "duration": [prediction.start, prediction.end],
+                    "sub_traj": _trajectory(subject, prediction.start, prediction.end, rng, watcher),
+                    "obj_traj": _trajectory(other, prediction.start, prediction.end, rng, watcher),
                 }
             )
     write_text(root / "pred.json", json.dumps({"results": found}))

@@ -44,13 +44,13 @@ class CornerFacts:
         pictures: how many.
         objects: annotated in all of them.
         corner_cases: how many of the objects are corner cases.
-        claims: of each file of predictions.
+        predictions: of each file of predictions.
     """
 
     pictures: int
     objects: int
     corner_cases: int
-    claims: dict[str, int]
+    predictions: dict[str, int]
 
 
 def write_corner_demo(root: Path, *, seed: int = 0, pictures: int = 36) -> CornerFacts:
@@ -80,10 +80,10 @@ def write_corner_demo(root: Path, *, seed: int = 0, pictures: int = 36) -> Corne
     agnostic = [{**thing, "category_id": 1} for thing in corner]
     plain = [{key: row[key] for key in ("id", "file_name", "width", "height")} for row in images]
     predictions = {
-        SODA10M: _claims(images, objects, 6, rng, every=0.75, novel=0.1, share=0.8),
-        BDD100K: _claims(images, objects, 7, rng, every=0.7, novel=0.25, share=0.7),
-        PROPOSALS: _claims(images, objects, -1, rng, every=0.6, novel=0.45, share=0.55, false=25),
-        OWN: _claims(images, objects, 1, rng, every=0.8, novel=0.5, share=0.8),
+        SODA10M: _predictions(images, objects, 6, rng, every=0.75, novel=0.1, share=0.8),
+        BDD100K: _predictions(images, objects, 7, rng, every=0.7, novel=0.25, share=0.7),
+        PROPOSALS: _predictions(images, objects, -1, rng, every=0.6, novel=0.45, share=0.55, false=25),
+        OWN: _predictions(images, objects, 1, rng, every=0.8, novel=0.5, share=0.8),
     }
     written: dict[str, Any] = {
         BASE: {"images": images, "categories": names, "annotations": corner},
@@ -154,7 +154,7 @@ def _bare(thing: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in thing.items() if key != "corner_case"}
 
 
-def _claims(
+def _predictions(
     images: list[dict[str, Any]],
     objects: list[dict[str, Any]],
     column: int,

@@ -19,7 +19,7 @@ from roadaware.datasets.ava import (
     select_action_labels,
     select_boxes,
 )
-from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error
+from roadaware.datasets.issues import NOTHING_PREDICTED, Findings, build_all_rejected_error
 from roadaware.errors import InputError
 from roadaware.io.csv import format_csv, from_sheets, is_blank
 from roadaware.io.files import write_atomically
@@ -44,7 +44,7 @@ _FAR_SHARE = 2.0
 """Shares beyond it are pixels."""
 
 
-def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
+def read_action_predictions(path: Path, scenes: Scenes) -> Predictions:
     """Predictions of actions as Predictions: boxes, and a label with its score for each row, in the file's order.
 
     A row is `video,timestamp,x1,y1,x2,y2,action,score`, corners in shares of the image; without a score it
@@ -68,7 +68,7 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
     where = to_printable(str(path))
     known, data = label_map(scenes), read_file(path, where, MOST_BYTES)
     if is_blank(data):
-        findings.warn(NOTHING_CLAIMED, path.name)
+        findings.warn(NOTHING_PREDICTED, path.name)
         # The columns that boxes and labels are made of, without a row
         whole, numbers = ("box", "frame", "label"), (*CORNERS, "score")
         schema = {"video": pl.String, "opens": pl.Boolean, **dict.fromkeys(whole, pl.Int64)}
@@ -192,15 +192,15 @@ def _read_proposals(data: bytes, file: str, where: str, findings: Findings) -> p
     return kept.with_columns(line=pl.lit(None, pl.Int64))
 
 
-def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) -> None:
-    """Predictions as the csv that `read_action_claims` and the published evaluators read; the inverse.
+def write_action_predictions(predictions: Predictions, scenes: Scenes, path: Path) -> None:
+    """Predictions as the csv that `read_action_predictions` and the published evaluators read; the inverse.
 
     Numbers are written with as many digits as they need. A video's name that a sheet would take for a formula
     gets an apostrophe in front; names of letters, digits, `_`, `.` and `-` stay as they are.
 
     Args:
         predictions: with `boxes` and scored `labels` of the kind `action`.
-        scenes: the ground truth, see `read_action_claims`.
+        scenes: the ground truth, see `read_action_predictions`.
         path: where to; its folder must exist.
 
     Raises:

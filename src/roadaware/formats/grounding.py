@@ -11,7 +11,12 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error, find_common_reason
+from roadaware.datasets.issues import (
+    NOTHING_PREDICTED,
+    Findings,
+    build_all_rejected_error,
+    find_common_reason,
+)
 from roadaware.errors import InputError
 from roadaware.formats.known_scenes import refuse_findings
 from roadaware.io.json import (
@@ -113,7 +118,7 @@ _HINT = (
 
 
 @dataclass
-class _Claim:
+class _Prediction:
     """The prediction for one sentence: a half-open span and boxes, both in frames from 0."""
 
     span: tuple[int, int] | None = None
@@ -122,7 +127,7 @@ class _Claim:
 
 
 @dataclass
-class _Claims:
+class _Predictions:
     """All predictions of a file by the place of their sentence.
 
     Args:
@@ -136,10 +141,10 @@ class _Claims:
     sentences: Sentences
     findings: Findings
     shift: int = 0
-    held: dict[int, _Claim] = field(default_factory=dict)
+    held: dict[int, _Prediction] = field(default_factory=dict)
     places: dict[str, int | str] = field(default_factory=dict)
 
-    def claim(self, name: str) -> _Claim | None:
+    def prediction(self, name: str) -> _Prediction | None:
         """The prediction on the sentence of that name; None if there is none, which is counted once."""
         place = self.places.get(name)
         if place is None:
@@ -147,13 +152,13 @@ class _Claims:
             if isinstance(place, int) and place in self.held:
                 place = "a second reading of this sentence; the first is kept"
             if isinstance(place, int):
-                self.held[place] = _Claim()
+                self.held[place] = _Prediction()
             else:
                 self.findings.reject("queries", self.file, name, place)
             self.places[name] = place
         return self.held[place] if isinstance(place, int) else None
 
-    def span(self, claim: _Claim, name: str, start: Any, end: Any, *, inclusive: bool) -> None:
+    def span(self, prediction: _Prediction, name: str, start: Any, end: Any, *, inclusive: bool) -> None:
         """Take a predicted span; one that ends before it starts lasts no frame, as to published evaluators."""
         first, last = _whole(start), _whole(end)
         if first is None or last is None:
@@ -166,7 +171,7 @@ class _Claims:
         if last < first:
             self.findings.warn("predicted spans that end before they start, taken as empty", name)
             last = first
-        claim.span = first - self.shift, last - self.shift
+        prediction.span = first - self.shift, last - self.shift
 
     def refuse(self, name: str, reason: str) -> None:
         """Leave out what is predicted of a sentence, and say why."""
@@ -175,18 +180,18 @@ class _Claims:
         if isinstance(place, int):
             del self.held[place]
 
-    def box(self, claim: _Claim, name: str, frame: str, box: Any) -> None:
+    def box(self, prediction: _Prediction, name: str, frame: str, box: Any) -> None:
         """Take a predicted box."""
         number = int(frame) - self.shift if _FRAME.fullmatch(frame) else -1
         if number < 0:
             text = f"a box of frame '{to_printable(frame, 40)}', which is no frame from {self.shift} on"
             self.findings.reject("boxes", self.file, name, text)
             return
-        claim.frames.append(number)
-        claim.boxes.append(box)
+        prediction.frames.append(number)
+        prediction.boxes.append(box)
 
 
-def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
+def read_grounding_predictions(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
     """Predicted spans and boxes as Predictions: `queries` with the numbers of the ground truth, tubes and boxes.
 
     In TubeDETR's form (also inside the log it writes) frames count from 0, whatever the ground truth's files count
@@ -211,7 +216,7 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
     where = to_printable(str(path))
     with pause_garbage_collection():
         top = ensure_object(parse(decode(read_file(path, where, MOST_BYTES), where), where), where, "the top")
-        predicted = _Claims(path.name, Sentences(scenes), Findings())
+        predicted = _Predictions(path.name, Sentences(scenes), Findings())
         inner = [
             each for each in top.values() if isinstance(each, dict) and isinstance(each.get(_SPANS), dict)
         ]
@@ -223,8 +228,8 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
             boxes = ensure_object(results.get(_BOXES, {}), where, f"'{_BOXES}'")
             for key, each in spans.items():
                 name = escape_surrogates(key)
-                claim = predicted.claim(name)
-                if claim is None:
+                prediction = predicted.prediction(name)
+                if prediction is None:
                     continue
                 sted = each.get("sted", ()) if isinstance(each, dict) else None
                 if sted is None or (sted != () and not (isinstance(sted, list) and len(sted) == 2)):
@@ -234,14 +239,14 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
                     )
                     continue
                 if sted:
-                    predicted.span(claim, name, *sted, inclusive=False)
+                    predicted.span(prediction, name, *sted, inclusive=False)
                 _compare_kind(each.get("qtype"), name, predicted)
             lost: dict[str, int] = {}
             for key, each in boxes.items():
                 # The last underscore: names of videos may have some.
                 name, _, frame = escape_surrogates(key).rpartition("_")
-                claim = predicted.claim(name)
-                if claim is None:
+                prediction = predicted.prediction(name)
+                if prediction is None:
                     lost[name] = lost.get(name, 0) + 1
                     continue
                 listed = each.get("boxes") if isinstance(each, dict) else None
@@ -256,7 +261,7 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
                     predicted.findings.warn(
                         "frames with several boxes, of which the first counts", escape_surrogates(key)
                     )
-                predicted.box(claim, name, frame, listed[0] if many else listed)
+                predicted.box(prediction, name, frame, listed[0] if many else listed)
             for name, count in lost.items():
                 predicted.findings.warn("boxes of sentences that are not taken, left out", name, count)
         else:
@@ -264,14 +269,14 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
             _read_official(top, where, predicted)
         if not predicted.held and predicted.places:
             raise _not_one(predicted, where)
-        predicted.findings.warn(NOTHING_CLAIMED, path.name, int(not predicted.held))
+        predicted.findings.warn(NOTHING_PREDICTED, path.name, int(not predicted.held))
         predictions = _predictions(predicted, scenes, form)
     if strict:
         refuse_findings(where, predictions)
     return predictions
 
 
-def _not_one(predictions: _Claims, where: str) -> InputError:
+def _not_one(predictions: _Predictions, where: str) -> InputError:
     """Why not one prediction can be taken: their names differ from the ground truth's, or what most were refused for."""
     reason, _ = find_common_reason(predictions.findings.table()["reason"])
     if reason == UNKNOWN:
@@ -289,14 +294,14 @@ def _first_frame(scenes: Scenes) -> int:
     return first if first in (0, 1) else 0
 
 
-def _read_official(top: Mapping[str, Any], where: str, predictions: _Claims) -> None:
+def _read_official(top: Mapping[str, Any], where: str, predictions: _Predictions) -> None:
     """Span and boxes by video."""
     if top and not any(isinstance(each, dict) and "bbox" in each for each in top.values()):
         raise InputError("holds predictions in neither of the known forms", where=where, hint=_HINT)
     for key, each in top.items():
         name = escape_surrogates(key)
-        claim = predictions.claim(name)
-        if claim is None:
+        prediction = predictions.prediction(name)
+        if prediction is None:
             continue
         boxes = each.get("bbox") if isinstance(each, dict) else None
         if not isinstance(boxes, dict):
@@ -304,12 +309,12 @@ def _read_official(top: Mapping[str, Any], where: str, predictions: _Claims) -> 
             text = f"'bbox' should be an object, boxes by frame, and is {held}"
             predictions.refuse(name, text)
             continue
-        predictions.span(claim, name, each.get("st_frame"), each.get("ed_frame"), inclusive=True)
+        predictions.span(prediction, name, each.get("st_frame"), each.get("ed_frame"), inclusive=True)
         for frame, box in boxes.items():
-            predictions.box(claim, name, frame, box)
+            predictions.box(prediction, name, frame, box)
 
 
-def _compare_kind(kind: Any, name: str, predictions: _Claims) -> None:
+def _compare_kind(kind: Any, name: str, predictions: _Predictions) -> None:
     """Count predictions that call a sentence of another kind than the ground truth does."""
     place = predictions.places[name]
     known = predictions.sentences.kinds[place] if isinstance(place, int) else None
@@ -319,14 +324,14 @@ def _compare_kind(kind: Any, name: str, predictions: _Claims) -> None:
         )
 
 
-def _predictions(predictions: _Claims, scenes: Scenes, form: Form) -> Predictions:
+def _predictions(predictions: _Predictions, scenes: Scenes, form: Form) -> Predictions:
     """The tables of all predictions that are on a sentence of the ground truth, in the ground truth's order."""
     sentences, findings = predictions.sentences, predictions.findings
     listed = sorted(predictions.held.items())
-    counts = [len(claim.frames) for _, claim in listed]
+    counts = [len(prediction.frames) for _, prediction in listed]
     tube = np.repeat(np.arange(len(listed)), np.array(counts, dtype=np.int64))
-    frame = np.array([number for _, claim in listed for number in claim.frames], dtype=np.int64)
-    corners, bad = parse_corners([box for _, claim in listed for box in claim.boxes], sized=False)
+    frame = np.array([number for _, prediction in listed for number in prediction.frames], dtype=np.int64)
+    corners, bad = parse_corners([box for _, prediction in listed for box in prediction.boxes], sized=False)
     for place, reason in bad.items():
         name = sentences.names[listed[tube[place]][0]]
         findings.reject(
@@ -338,9 +343,9 @@ def _predictions(predictions: _Claims, scenes: Scenes, form: Form) -> Prediction
     videos = pl.Series("video", [sentences.videos[place] for place, _ in listed], dtype=pl.String)
     names = pl.Series("name", [sentences.names[place] for place, _ in listed], dtype=pl.String)
     numbers = pl.Series("tube", range(len(listed)), dtype=pl.Int64)
-    spans = [claim.span or (None, None) for _, claim in listed]
+    spans = [prediction.span or (None, None) for _, prediction in listed]
     findings.warn("sentences without a prediction", "", len(sentences.query) - len(listed))
-    unspanned = [sentences.names[place] or "" for place, claim in listed if claim.span is None]
+    unspanned = [sentences.names[place] or "" for place, prediction in listed if prediction.span is None]
     findings.warn("sentences with predicted boxes and no span", (*unspanned, "")[0], len(unspanned))
     tables = {
         "queries": pl.DataFrame(

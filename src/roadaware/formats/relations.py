@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error
+from roadaware.datasets.issues import NOTHING_PREDICTED, Findings, build_all_rejected_error
 from roadaware.datasets.relation_tables import (
     CATEGORY,
     PREDICATE,
@@ -41,7 +41,7 @@ _HINT = 'expected {"results": {video: [{"triplet", "score", "duration", "sub_tra
 _NAMED = 5
 
 
-def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
+def read_relation_predictions(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
     """Predicted relations as Predictions, in the order of the file, which decides between equal scores.
 
     Each prediction is a row of `relations` with its score; its subject and object are tubes of the Predictions
@@ -54,8 +54,8 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
 
     Scores lie in [0, 1]. If one of the file lies outside, as a logit or a product may, every score of the
     file is replaced by 0.5 + rank / (2 x number of different scores), which keeps order and ties and so
-    every recall and precision; `meta.notes["scores"]` says so, and `relations.claimed_score` holds the
-    file's own numbers, which `write_relation_claims` writes again.
+    every recall and precision; `meta.notes["scores"]` says so, and `relations.predicted_score` holds the
+    file's own numbers, which `write_relation_predictions` writes again.
 
     Args:
         path: JSON {"results": {video: [prediction]}}, or {video: [prediction]}.
@@ -96,7 +96,7 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
     return predictions
 
 
-def write_relation_claims(predictions: Predictions, scenes: Scenes, path: Path) -> int:
+def write_relation_predictions(predictions: Predictions, scenes: Scenes, path: Path) -> int:
     """Write predicted relations as VidVRD's results; every video of the scenes is there, also without predictions.
 
     Args:
@@ -119,8 +119,8 @@ def write_relation_claims(predictions: Predictions, scenes: Scenes, path: Path) 
         *relations["video"].cast(pl.String).unique(maintain_order=True).to_list(),
     ]
     listed: dict[str, list[dict[str, Any]]] = {video: [] for video in videos}
-    for video, claim in _written(predictions):
-        listed[video].append(claim)
+    for video, prediction in _written(predictions):
+        listed[video].append(prediction)
     write_atomically(Path(path), json.dumps({_TOP: listed}, allow_nan=False).encode())
     return len(relations)
 
@@ -159,7 +159,7 @@ def _clips(
         raise InputError(message, where=where, hint=hint)
     if not scores and findings.read["relations"]:
         raise build_all_rejected_error(findings, where, "predictions", _HINT)
-    findings.warn(NOTHING_CLAIMED, file, int(not scores and not foreign))
+    findings.warn(NOTHING_PREDICTED, file, int(not scores and not foreign))
     return found, np.array(scores, dtype=np.float64)
 
 
@@ -190,9 +190,9 @@ def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], fin
     held = Tracks()
     findings.read["relations"] += len(listed)
     for number, value in enumerate(listed):
-        claim = parse_relation(value)
-        if isinstance(claim, str):
-            findings.reject("relations", file, f"{video}, prediction {number}", claim, rows=0)
+        prediction = parse_relation(value)
+        if isinstance(prediction, str):
+            findings.reject("relations", file, f"{video}, prediction {number}", prediction, rows=0)
             continue
         score = value.get("score")
         # Sums of scores must stay finite, too.
@@ -200,10 +200,10 @@ def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], fin
             reason = f"the score should be a finite number and is {format_value(score)}"
             findings.reject("relations", file, f"{video}, prediction {number}", reason, rows=0)
             continue
-        if np.array_equal(claim.subject, claim.object):
+        if np.array_equal(prediction.subject, prediction.object):
             findings.warn("predictions whose subject is its own object", f"{video}, prediction {number}", 1)
         scores.append(float(score))
-        held.take(claim)
+        held.take(prediction)
     return pack(video, merge_overlapping_tracks(held))
 
 
@@ -252,13 +252,13 @@ def _normalize_scores(scores: npt.NDArray[np.float64]) -> tuple[list[pl.Series],
         f"scores run from {scores.min():g} to {scores.max():g}: replaced by their ranks among "
         f"{len(values)} different ones, brought to (0.5, 1]; order and ties are the file's"
     )
-    return [pl.Series("score", within), pl.Series("claimed_score", scores)], {"scores": said}
+    return [pl.Series("score", within), pl.Series("predicted_score", scores)], {"scores": said}
 
 
 def _written(predictions: Predictions) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each prediction with its video, in the order of `relations`."""
     relations = predictions.relations
-    own = pl.col("claimed_score") if "claimed_score" in relations.columns else pl.col("score")
+    own = pl.col("predicted_score") if "predicted_score" in relations.columns else pl.col("score")
     predicates = predictions.meta.vocabularies.get(PREDICATE, ())
     category = _categories(predictions)
     boxes = _trajectories(predictions)

@@ -84,7 +84,7 @@ class Kinds:
         """The kinds with their numbers of labels, for messages."""
         return ", ".join(f"{len(self.vocabularies[kind])} {kind}" for kind in self.classes)
 
-    def claims_meta(self, *, boxes: bool = False, frames: bool = False, **changes: Any) -> Meta:
+    def predictions_meta(self, *, boxes: bool = False, frames: bool = False, **changes: Any) -> Meta:
         """The meta of predictions under these names.
 
         Args:
@@ -208,7 +208,7 @@ def build_detection_tables(
     boxes = _boxes(read, kinds, findings)
     frames, scored = _frames(read, kinds, findings)
     names = sorted(set(read.video))
-    meta = kinds.claims_meta(
+    meta = kinds.predictions_meta(
         boxes=True, frames=scored, rows_read=dict(sorted(findings.read.items())), notes=findings.notes()
     )
     return Predictions(

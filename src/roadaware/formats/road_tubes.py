@@ -474,7 +474,7 @@ def _tables(
         tubes=tubes.drop("label"),
         tube_labels=tubes.filter(pl.col("kind").is_not_null()).select("tube", "kind", "label", "score"),
         rejected=findings.table(),
-        meta=kinds.claims_meta(rows_read=dict(sorted(findings.read.items())), notes=findings.notes()),
+        meta=kinds.predictions_meta(rows_read=dict(sorted(findings.read.items())), notes=findings.notes()),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Numbers
-from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error
+from roadaware.datasets.issues import NOTHING_PREDICTED, Findings, build_all_rejected_error
 from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.formats.known_scenes import refuse_findings
 from roadaware.formats.road_detections import write_folder
@@ -359,7 +359,7 @@ def _collect(files: MapFiles, scenes: Scenes, findings: Findings) -> tuple[list[
     if foreign:
         odd = next(name for name in held if name not in set(names))
         findings.warn("maps of sounds that the truth does not have, left out", odd, foreign)
-    findings.warn(NOTHING_CLAIMED, Path(files.where).name, int(not held))
+    findings.warn(NOTHING_PREDICTED, Path(files.where).name, int(not held))
     if foreign and foreign == len(held):
         raise InputError(
             f"not one map is of a sound of the truth: the file names {list(held)[:_SHOWN]}, "

@@ -18,7 +18,7 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets.ava import KIND
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.actions import label_map, write_action_claims
+from roadaware.formats.actions import label_map, write_action_predictions
 from roadaware.formats.label_studio import write_label_studio
 from roadaware.io.csv import format_csv
 from roadaware.io.files import build_disk_error, write_atomically
@@ -652,7 +652,7 @@ def write_prediction_file(
         out: a new file.
     """
     if form == "ava" and known is not None:
-        write_action_claims(found, known, out)
+        write_action_predictions(found, known, out)
         rows = {"labels": int((found.labels["kind"].cast(pl.String) == "action").sum())}
         left = {"labels of other kinds than actions": len(found.labels) - rows["labels"]}
     elif form == "label_studio":

@@ -115,7 +115,7 @@ class Closing:
         """(p,) mean agentness of each path."""
         return np.clip(self.paths.means(self.detections.agentness), 0.0, 1.0)
 
-    def claimed(self) -> tuple[Ints, Ints]:
+    def predicted(self) -> tuple[Ints, Ints]:
         """(p,) first frame, and frame after the last, that each path is assigned to."""
         frame, paths = self.detections.frame, self.paths
         start = frame[paths.firsts]
@@ -127,11 +127,11 @@ class Closing:
         start = paths.ends[pieces.path]
         return frame[paths.rows[start + pieces.first]], frame[paths.rows[start + pieces.last]] + 1
 
-    def claimed_pieces(self, pieces: Segments) -> tuple[Ints, Ints]:
+    def predicted_pieces(self, pieces: Segments) -> tuple[Ints, Ints]:
         """(s,) first frame, and frame after the last, that each piece is assigned to."""
         if not self.squeezed:
             return self.found(pieces)
-        start = self.claimed()[0][pieces.path]
+        start = self.predicted()[0][pieces.path]
         return start + pieces.first, start + pieces.last + 1
 
 
@@ -193,7 +193,7 @@ def build_closed_paths(paths: Sequence[Path], config: LinkerConfig, kinds: Layou
     rows = np.full(len(closing.detections), -1, np.int64)
     rows[:n] = np.concatenate([path.rows for path in paths])
     numbers = [path.number for path, kept in zip(paths, closing.kept.tolist(), strict=True) if kept]
-    starts, stops = closing.claimed()
+    starts, stops = closing.predicted()
     facts = zip(numbers, starts.tolist(), stops.tolist(), closing.scores().tolist(), tubes, strict=True)
     return tuple(_path(closing, p, rows, *fact) for p, fact in enumerate(facts))
 
@@ -205,7 +205,7 @@ def _make_tubes(closing: Closing) -> list[tuple[Tube, ...]]:
         columns = (
             pieces.path,
             pieces.label,
-            *closing.claimed_pieces(pieces),
+            *closing.predicted_pieces(pieces),
             *closing.found(pieces),
             np.clip(pieces.score, 0.0, 1.0),
         )
@@ -434,7 +434,7 @@ def _tubes(names: list[str], closing: Closing) -> tuple[pl.DataFrame, pl.DataFra
     """The tables tubes and tube_labels."""
     paths, detections = closing.paths, closing.detections
     video = pl.Series("video", names, dtype=pl.String).gather(detections.video[paths.firsts])
-    start, end = closing.claimed()
+    start, end = closing.predicted()
     whole = pl.DataFrame(
         {
             "tube": np.arange(len(paths)),
@@ -447,7 +447,7 @@ def _tubes(names: list[str], closing: Closing) -> tuple[pl.DataFrame, pl.DataFra
     )
     tables, labels, n = [whole], [], len(paths)
     for kind, found in closing.labelled.items():
-        start, end = closing.claimed_pieces(found)
+        start, end = closing.predicted_pieces(found)
         tables.append(
             pl.DataFrame(
                 {

@@ -96,14 +96,14 @@ class Actions:
         label_ids: (C,) their native numbers.
         frames: of ground truth and predictions.
         truth: the ground-truth rows.
-        claims: the predicted rows.
+        predictions: the predicted rows.
     """
 
     classes: tuple[str, ...]
     label_ids: Ints
     frames: Keyframes
     truth: Rows
-    claims: Rows
+    predictions: Rows
 
 
 def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
@@ -137,10 +137,10 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
     ]
     videos = tuple(dict.fromkeys(name for names in named for name in names.to_list()))
     of_truth = _keys(scenes.boxes, videos, stride)
-    of_claims = _keys(predictions.boxes, videos, stride)[predicted.at]
+    of_predictions = _keys(predictions.boxes, videos, stride)[predicted.at]
     listed = _keys(scenes.frames, videos, stride)
     known = np.unique(np.concatenate([listed, of_truth]))
-    every = np.union1d(known, of_claims[~is_in_sorted(known, of_claims)])
+    every = np.union1d(known, of_predictions[~is_in_sorted(known, of_predictions)])
     at_truth = np.searchsorted(every, of_truth)
     frames = Keyframes(
         _about(scenes, videos),
@@ -152,8 +152,8 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
         persons=_persons(_corners(scenes.boxes), at_truth, len(every)),
     )
     true_rows = _rows(scenes, truth, at_truth[truth.at], _persons_as_scores(scenes)[truth.at])
-    claimed_rows = _rows(predictions, predicted, np.searchsorted(every, of_claims), predicted.score)
-    return Actions(classes, _label_ids(scenes, classes), frames, true_rows, claimed_rows)
+    predicted_rows = _rows(predictions, predicted, np.searchsorted(every, of_predictions), predicted.score)
+    return Actions(classes, _label_ids(scenes, classes), frames, true_rows, predicted_rows)
 
 
 def select_subset(actions: Actions, subset: tuple[str, ...]) -> Actions:
@@ -177,7 +177,7 @@ def select_subset(actions: Actions, subset: tuple[str, ...]) -> Actions:
     places = list(dict.fromkeys(known[each] for each in subset))
     to = np.full(len(actions.classes), -1, dtype=np.int32)
     to[places] = np.arange(len(places))
-    truth, predictions = (rows.take(to[rows.cls] >= 0) for rows in (actions.truth, actions.claims))
+    truth, predictions = (rows.take(to[rows.cls] >= 0) for rows in (actions.truth, actions.predictions))
     truth, predictions = (replace(rows, cls=to[rows.cls]) for rows in (truth, predictions))
     has_truth = np.zeros_like(actions.frames.has_truth)
     has_truth[truth.frame] = True

@@ -44,19 +44,19 @@ class ActionConfig:
         truth_by_person: ground-truth rows come by falling number of the person, which the published readers take
             for a score, and only then by `row_order`; else by `row_order` alone.
         frame_order: frames come by video, as the table of videos has them, and number (`table`), or in the
-            order in which the predictions name them first (`claims`), or the ground truth (`truth`). It decides among
+            order in which the predictions name them first (`predictions`), or the ground truth (`truth`). It decides among
             predictions of equal score in different frames.
         tied_ranks: predictions of equal score are ranked in the order of frames and rows (`kept`), or the other
             way round (`reversed`).
         numbers: corners and ranked scores are compared in `double` precision, or in `single` as an array
             library does that holds them so.
-        zero_area_claims: predictions without area are `wrong`, as they meet nothing, or `dropped`.
+        zero_area_predictions: predictions without area are `wrong`, as they meet nothing, or `dropped`.
         empty_frames: predictions on frames that were annotated and have no ground-truth row are wrong (`count`), or are
             not judged (`ignore`).
         unknown_frames: the same for predictions on frames that the ground truth does not name at all.
         excluded_truth: ground-truth rows on excluded frames are `dropped`, or `counted` among what is to be found.
         classes: the mean is over the classes with ground truth (`with_truth`), or only over those of them that are
-            predicted on a judged frame (`with_truth_and_claims`).
+            predicted on a judged frame (`with_truth_and_predictions`).
         subset: the actions that are judged, by name or by the number that the files give them; rows of the others
             are as if they were not there. None named: all of them.
     """
@@ -67,14 +67,14 @@ class ActionConfig:
     per_frame_capacity: int | None = None
     row_order: Literal["file", "heap"] = "file"
     truth_by_person: bool = False
-    frame_order: Literal["table", "claims", "truth"] = "table"
+    frame_order: Literal["table", "predictions", "truth"] = "table"
     tied_ranks: Literal["kept", "reversed"] = "kept"
     numbers: Literal["double", "single"] = "double"
-    zero_area_claims: Literal["wrong", "dropped"] = "wrong"
+    zero_area_predictions: Literal["wrong", "dropped"] = "wrong"
     empty_frames: Literal["count", "ignore"] = "count"
     unknown_frames: Literal["count", "ignore"] = "ignore"
     excluded_truth: Literal["dropped", "counted"] = "dropped"
-    classes: Literal["with_truth", "with_truth_and_claims"] = "with_truth"
+    classes: Literal["with_truth", "with_truth_and_predictions"] = "with_truth"
     subset: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -103,9 +103,9 @@ class ActionConfig:
             per_frame_capacity=50,
             row_order="heap",
             truth_by_person=True,
-            frame_order="claims",
+            frame_order="predictions",
             tied_ranks="reversed",
-            zero_area_claims="dropped",
+            zero_area_predictions="dropped",
             unknown_frames="count",
         )
 
@@ -124,7 +124,7 @@ class ActionConfig:
             empty_frames="ignore",
             unknown_frames="ignore",
             excluded_truth="counted",
-            classes="with_truth_and_claims",
+            classes="with_truth_and_predictions",
         )
 
     @classmethod
@@ -147,7 +147,7 @@ CONFIGS: dict[str, Callable[[], ActionConfig]] = {
 
 
 _TRUTHLESS = "there is no truth"
-_UNCLAIMED = "nothing is predicted of it on a judged frame"
+_UNPREDICTED = "nothing is predicted of it on a judged frame"
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,10 +260,10 @@ class JudgedActions(Judged):
         found = n_truth.sum(axis=0)
         at = f"@{self.config.min_iou:g}"
         yield Measured(
-            f"map{at}", mean, int(averaged.sum()), reason=_UNCLAIMED if found.any() else _TRUTHLESS
+            f"map{at}", mean, int(averaged.sum()), reason=_UNPREDICTED if found.any() else _TRUTHLESS
         )
         for c, name in enumerate(self.classes):
-            reason = _UNCLAIMED if found[c] else _TRUTHLESS
+            reason = _UNPREDICTED if found[c] else _TRUTHLESS
             holding = int((n_truth[:, c] > 0).sum())
             yield Measured(f"ap{at}", values[:, c], int(found[c]), name, reason, holding=holding)
 
@@ -275,7 +275,7 @@ class JudgedActions(Judged):
         ground-truth row one is right, whichever comes first. So the ends are exact.
 
         Returns:
-            {"claims": those whose score others share that are right where they are wrong or the other way
+            {"predictions": those whose score others share that are right where they are wrong or the other way
             round, "span": {metric: [least, greatest]}}, the mean and the classes that move.
         """
         if self.config.match != "argmax":
@@ -290,13 +290,13 @@ class JudgedActions(Judged):
         span = {f"map{at}": [float(end[averaged].mean()) for end in (low, high)]}
         for c in np.flatnonzero(averaged & (low < high)):
             span[f"ap{at}:{self.classes[c]}"] = [float(low[c]), float(high[c])]
-        return {"claims": found.claims, "span": span} if len(span) > 1 else None
+        return {"predictions": found.predictions, "span": span} if len(span) > 1 else None
 
     def _averaged(self, video: Ints32, weights: Ints32) -> Bools:
         """(resamples, C) which classes are averaged."""
         times = weights.astype(np.int64)
         averaged: Bools = times @ self._counts(video[self.truth_item], self.truth_cls) > 0
-        if self.config.classes == "with_truth_and_claims":
+        if self.config.classes == "with_truth_and_predictions":
             averaged &= times @ self._counts(video[self.item], self.cls) > 0
         return averaged
 
@@ -346,7 +346,7 @@ def rank_frames(actions: Actions, config: ActionConfig) -> Ints:
     """(F,) the rank of each frame; by first appearance in rows, those without rows come last."""
     if config.frame_order == "table":
         return np.arange(len(actions.frames.number))
-    rows = actions.claims if config.frame_order == "claims" else actions.truth
+    rows = actions.predictions if config.frame_order == "predictions" else actions.truth
     first = np.full(len(actions.frames.number), len(rows))
     # Of repeated indices the last assignment stays, which backwards is the first row.
     first[rows.frame[::-1]] = np.arange(len(rows))[::-1]
@@ -378,7 +378,7 @@ def build_item_table(frames: Keyframes, kept: Bools) -> pl.DataFrame:
 
 def count_excluded(actions: Actions, config: ActionConfig) -> dict[str, int]:
     """Count of ground truth and predictions left out because of their frame, by reason in words."""
-    frames, predictions = actions.frames, actions.claims.frame
+    frames, predictions = actions.frames, actions.predictions.frame
     judged = mask_evaluated_frames(frames, config)
     unnamed = ~frames.known & ~judged
     bare = frames.known & ~frames.excluded & ~judged
@@ -411,9 +411,9 @@ class Judgement:
         config: how it was judged.
         truth: the ground-truth rows of judged frames, frame after frame; the first of equal overlap is met.
         truth_start: (F + 1,) where those of each frame start, in the order in which frames are ranked.
-        claims: the predictions that are judged, frame after frame; those of a frame in the order in which they
+        predictions: the predictions that are judged, frame after frame; those of a frame in the order in which they
             choose.
-        claim_start: (F + 1,) where those of each frame start.
+        prediction_start: (F + 1,) where those of each frame start.
         met: (n,) the ground-truth row that each prediction meets, -1 where it is wrong, ABSORBED where it counts neither
             way.
         nearest: (n,) the ground-truth row of its class and frame that it overlaps most, -1 where there is none.
@@ -426,8 +426,8 @@ class Judgement:
     config: ActionConfig
     truth: Rows
     truth_start: Ints
-    claims: Rows
-    claim_start: Ints
+    predictions: Rows
+    prediction_start: Ints
     met: Ints
     nearest: Ints
     overlap: Floats
@@ -440,14 +440,14 @@ class Judgement:
         item = (np.cumsum(counted) - 1).astype(np.int32)
         truth = self.actions.truth.take(counted[self.actions.truth.frame] & ~self.actions.truth.ignored)
         kept = np.flatnonzero(self.met != ABSORBED)
-        score = self.claims.score[kept]
+        score = self.predictions.score[kept]
         return JudgedActions(
             build_item_table(self.actions.frames, counted),
             self.config,
             self.actions.classes,
-            self.claims.cls[kept],
+            self.predictions.cls[kept],
             cast_to_single(score) if self.config.numbers == "single" else score,
-            item[self.claims.frame[kept]],
+            item[self.predictions.frame[kept]],
             kept,
             self.met[kept] >= 0,
             item[truth.frame],
@@ -462,14 +462,14 @@ def match_actions(actions: Actions, config: ActionConfig) -> Judgement:
     """
     actions = select_subset(actions, config.subset)
     judged, rank = mask_evaluated_frames(actions.frames, config), rank_frames(actions, config)
-    truth, predictions = (rows.take(judged[rows.frame]) for rows in (actions.truth, actions.claims))
+    truth, predictions = (rows.take(judged[rows.frame]) for rows in (actions.truth, actions.predictions))
     person = truth.score if config.truth_by_person else np.zeros(len(truth))
     truth = truth.take(_in_order(truth, person, rank, actions.label_ids, config, None))
     order = _in_order(
         predictions, predictions.score, rank, actions.label_ids, config, config.per_frame_capacity
     )
     over, predictions = len(predictions) - len(order), predictions.take(order)
-    flat = _flat(predictions.corners) & (config.zero_area_claims == "dropped")
+    flat = _flat(predictions.corners) & (config.zero_area_predictions == "dropped")
     predictions = predictions.take(~flat) if flat.any() else predictions
     single = config.numbers == "single"
     starts = [_starts(rank[rows.frame], len(rank)) for rows in (predictions, truth)]
@@ -576,8 +576,8 @@ def build_prediction_rows(judgement: Judgement) -> pl.DataFrame:
         most, and `nearest`, that box (0 and null where the frame has none); `truth`, the box it met, null
         where it is wrong; `hit`, null for a prediction on ground truth to ignore.
     """
-    return _build_row_table(judgement, judgement.claims).with_columns(
-        pl.Series("score", judgement.claims.score),
+    return _build_row_table(judgement, judgement.predictions).with_columns(
+        pl.Series("score", judgement.predictions.score),
         pl.Series("iou", judgement.overlap),
         _gather_or_null("nearest", judgement.truth.box, judgement.nearest),
         _gather_or_null("truth", judgement.truth.box, judgement.met),
@@ -589,16 +589,16 @@ def build_truth_rows(judgement: Judgement) -> pl.DataFrame:
     """One row per true label of a judged frame.
 
     Returns:
-        `box`, `video`, `frame`, `label`, `found`; `score` and `claim`, the score and the box of the prediction
+        `box`, `video`, `frame`, `label`, `found`; `score` and `prediction`, the score and the box of the prediction
         that found it, null where none did.
     """
-    claim = np.full(len(judgement.truth), -1)
+    prediction = np.full(len(judgement.truth), -1)
     hits = np.flatnonzero(judgement.met >= 0)
-    claim[judgement.met[hits]] = hits
+    prediction[judgement.met[hits]] = hits
     return _build_row_table(judgement, judgement.truth).with_columns(
-        pl.Series("found", claim >= 0),
-        _gather_or_null("score", judgement.claims.score, claim),
-        _gather_or_null("claim", judgement.claims.box, claim),
+        pl.Series("found", prediction >= 0),
+        _gather_or_null("score", judgement.predictions.score, prediction),
+        _gather_or_null("prediction", judgement.predictions.box, prediction),
     )
 
 
@@ -614,11 +614,11 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
         min_score: predictions below it do not count.
 
     Returns:
-        `truth` and `claimed`, names of actions; `claims`, how many; `mean_score`, of these. The most come
+        `truth` and `predicted`, names of actions; `predictions`, how many; `mean_score`, of these. The most come
         first, then the order of the classes.
     """
     near = _nearest(judgement)
-    asked = np.flatnonzero((near >= 0) & (judgement.claims.score >= min_score))
+    asked = np.flatnonzero((near >= 0) & (judgement.predictions.score >= min_score))
     # (m,) a number for each row, equal for the rows of a frame with equal boxes.
     truth = judgement.truth
     order = np.lexsort((*truth.corners.T, truth.frame))
@@ -632,26 +632,26 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
     predictions = pl.DataFrame(
         {
             "person": person[near[asked]],
-            "claimed": judgement.claims.cls[asked],
-            "score": judgement.claims.score[asked],
+            "predicted": judgement.predictions.cls[asked],
+            "score": judgement.predictions.score[asked],
         }
-    ).join(stood, left_on=["person", "claimed"], right_on=["person", "truth"], how="anti")
+    ).join(stood, left_on=["person", "predicted"], right_on=["person", "truth"], how="anti")
     joined = predictions.join(stood, on="person", maintain_order="left_right")
-    pairs = joined.group_by("truth", "claimed", maintain_order=True)
-    counts = pairs.agg(claims=pl.len().cast(pl.Int64), mean_score=pl.col("score").mean())
-    counts = counts.sort("claims", "truth", "claimed", descending=[True, False, False])
+    pairs = joined.group_by("truth", "predicted", maintain_order=True)
+    counts = pairs.agg(predictions=pl.len().cast(pl.Int64), mean_score=pl.col("score").mean())
+    counts = counts.sort("predictions", "truth", "predicted", descending=[True, False, False])
     return counts.with_columns(
         truth=_names(judgement, counts["truth"].to_numpy()),
-        claimed=_names(judgement, counts["claimed"].to_numpy()),
+        predicted=_names(judgement, counts["predicted"].to_numpy()),
     )
 
 
 def _nearest(judgement: Judgement) -> Ints:
     """(n,) the ground-truth row of any class that each prediction overlaps most, -1 where that is not enough."""
     single = judgement.config.numbers == "single"
-    predictions, truth = judgement.claims.corners, judgement.truth.corners
+    predictions, truth = judgement.predictions.corners, judgement.truth.corners
     near, overlap = find_nearest_boxes(
-        judgement.claim_start,
+        judgement.prediction_start,
         cast_to_single(predictions) if single else predictions,
         judgement.truth_start,
         cast_to_single(truth) if single else truth,
@@ -709,7 +709,7 @@ def evaluate(
         seed: of the resamples.
 
     Returns:
-        The metrics; instances of the levels `claim`, `truth` and `confusion`; facts with the capacity, and
+        The metrics; instances of the levels `prediction`, `truth` and `confusion`; facts with the capacity, and
         how many frames were judged.
 
     Raises:
@@ -735,7 +735,7 @@ def evaluate(
         seed=seed,
         notes=(*_notes(judgement), *_told_ties(tied)),
         makers={
-            "claim": partial(build_prediction_rows, judgement),
+            "prediction": partial(build_prediction_rows, judgement),
             "truth": partial(build_truth_rows, judgement),
             "confusion": partial(build_confusion_table, judgement),
         },
@@ -752,7 +752,7 @@ def evaluate(
 def evaluate_confusion(
     predictions: Predictions, scenes: Scenes, config: ActionConfig, *, min_score: float = 0.0
 ) -> pl.DataFrame:
-    """Confusion table of predicted and ground-truth labels: `truth`, `claimed`, `claims`, `mean_score`.
+    """Confusion table of predicted and ground-truth labels: `truth`, `predicted`, `predictions`, `mean_score`.
 
     Args:
         predictions: as in `evaluate`.
@@ -777,8 +777,8 @@ def _facts(judgement: Judgement) -> dict[str, Any]:
         "frames_judged": int(judged.sum()),
         "frames_without_truth": int((judged & ~frames.has_truth).sum()),
         "frames_excluded": int(frames.excluded.sum()),
-        "claims_judged": len(judgement.claims),
-        "claims_over_capacity": judgement.over_capacity,
+        "predictions_judged": len(judgement.predictions),
+        "predictions_over_capacity": judgement.over_capacity,
         "person_recall": compute_person_recall(judgement),
     }
 
@@ -790,7 +790,7 @@ def compute_person_recall(judgement: Judgement) -> float | None:
     than this. In [0, 1]; None without ground truth.
     """
     sides = []
-    for rows in (judgement.truth, judgement.claims):
+    for rows in (judgement.truth, judgement.predictions):
         _, first = np.unique(rows.box, return_index=True)
         corners = {f"c{k}": rows.corners[first, k] for k in range(4)}
         sides.append(pl.DataFrame({"box": rows.box[first], "frame": rows.frame[first], **corners}))
@@ -800,8 +800,10 @@ def compute_person_recall(judgement: Judgement) -> float | None:
     met = 0
     # By frames, some thousand at a time: all pairs of a large set at once would not fit in memory.
     for part in truth.with_columns(part=pl.col("frame") // 2048).partition_by("part"):
-        pairs = part.join(predictions, on="frame", suffix="_claim")
-        one, other = (pairs.select([f"c{k}{end}" for k in range(4)]).to_numpy() for end in ("", "_claim"))
+        pairs = part.join(predictions, on="frame", suffix="_prediction")
+        one, other = (
+            pairs.select([f"c{k}{end}" for k in range(4)]).to_numpy() for end in ("", "_prediction")
+        )
         hit = paired_iou(one, other) >= judgement.config.min_iou
         met += pairs.filter(pl.Series(hit))["box"].n_unique()
     return met / len(truth)
@@ -814,17 +816,17 @@ def _told_ties(tied: dict[str, Any] | None) -> tuple[str, ...]:
     metric, (low, high) = next(iter(tied["span"].items()))
     moved = len(tied["span"]) - 1
     return (
-        f"{tied['claims']:,} predictions share their score with others, some right and some wrong: the "
+        f"{tied['predictions']:,} predictions share their score with others, some right and some wrong: the "
         f"published evaluator's sort leaves their order open, and its {metric} may be from {low:.4f} "
         f"to {high:.4f} ({moved} class{'es' * (moved > 1)} moved)",
     )
 
 
 def _notes(judgement: Judgement) -> tuple[str, ...]:
-    predictions = judgement.actions.claims
+    predictions = judgement.actions.predictions
     if not len(predictions):
         return ("nothing is predicted",)
-    if len(judgement.claims):
+    if len(judgement.predictions):
         return ()
     return (
         f"none of the {len(predictions):,} predictions lies on a judged frame; compare the names of videos",

@@ -49,9 +49,9 @@ class GroundingConfig:
         thresholds: the values of tau.
         numbering: the ground truth's frames count from 0 as the predictions' do (`zero`), or from where its file counts
             (`file`): the published off-by-one of HC-STVG, whose files count from 1.
-        temporal: the span is what is predicted (`claimed`), or it is given and only boxes are judged, on all
+        temporal: the span is what is predicted (`predicted`), or it is given and only boxes are judged, on all
             its frames (`given`) or on the first alone (`given_first`, as published for VidSTG).
-        missing_claim: a sentence without a prediction scores 0 (`zero`) or is an error (`error`).
+        missing_prediction: a sentence without a prediction scores 0 (`zero`) or is an error (`error`).
         missing_box: a ground-truth frame without a predicted box has an overlap of 0 (`zero`) or is an error (`error`).
     """
 
@@ -68,8 +68,8 @@ class GroundingConfig:
     threshold: Literal["at_least", "greater"] = "at_least"
     thresholds: tuple[float, ...] = (0.3, 0.5)
     numbering: Literal["zero", "file"] = "zero"
-    temporal: Literal["claimed", "given", "given_first"] = "claimed"
-    missing_claim: Literal["zero", "error"] = "zero"
+    temporal: Literal["predicted", "given", "given_first"] = "predicted"
+    missing_prediction: Literal["zero", "error"] = "zero"
     missing_box: Literal["zero", "error"] = "zero"
 
     def __post_init__(self) -> None:
@@ -155,7 +155,7 @@ _TRUTH: dict[str, Any] = {
     "segment_start_frame": pl.Int64,
     "segment_end_frame": pl.Int64,
 }
-_CLAIM = ("query", "video", "tube", "start_frame", "end_frame")
+_PREDICTION = ("query", "video", "tube", "start_frame", "end_frame")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +164,9 @@ class Sentences:
 
     Args:
         table: one row per sentence: `_TRUTH`'s columns, `category`, `density`, `fps`, `n_frames`, and
-            `claimed_start`, `claimed_end`, null where nothing is predicted. Numbers of frames are those that
+            `predicted_start`, `predicted_end`, null where nothing is predicted. Numbers of frames are those that
             the configuration compares, ends half open.
-        claimed: (sentences,) whether there is a prediction.
+        predicted: (sentences,) whether there is a prediction.
         owner: (boxes,) the sentence of each ground-truth box that is looked at, rising.
         frame: (boxes,) its frame, rising within a sentence.
         overlap: (boxes,) with the predicted box of that frame; 0 where there is none.
@@ -175,7 +175,7 @@ class Sentences:
     """
 
     table: pl.DataFrame
-    claimed: Bools
+    predicted: Bools
     owner: Ints
     frame: Ints
     overlap: Floats
@@ -197,10 +197,10 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
             f"the truth has {len(queries)} sentences and none with a span",
             hint="`queries` needs start_frame and end_frame",
         )
-    predicted = _with_columns(predictions.queries, {name: _TRUTH[name] for name in _CLAIM})
+    predicted = _with_columns(predictions.queries, {name: _TRUTH[name] for name in _PREDICTION})
     table = spans.with_row_index("row").join(
         predicted.rename(
-            {"tube": "claimed_tube", "start_frame": "claimed_start", "end_frame": "claimed_end"}
+            {"tube": "predicted_tube", "start_frame": "predicted_start", "end_frame": "predicted_end"}
         ),
         on=["query", "video"],
         how="left",
@@ -216,9 +216,9 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
         )
     within = ("start_frame", "end_frame") if config.boxes_beyond == "left_out" else ()
     true = _boxes(table.select("row", "tube", *within), scenes.boxes)
-    claim = _boxes(table.select("row", pl.col("claimed_tube").alias("tube")), predictions.boxes)
+    prediction = _boxes(table.select("row", pl.col("predicted_tube").alias("tube")), predictions.boxes)
     shift = _first_frame(scenes.meta.notes) if config.numbering == "file" else 0
-    overlap, paired = _overlaps(true, claim, shift)
+    overlap, paired = _overlaps(true, prediction, shift)
     # The table with what is known of each sentence's video, and how many are in its frames.
     videos = _with_columns(
         scenes.videos,
@@ -241,9 +241,9 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
         table=table.with_columns(
             pl.col("start_frame") + shift,
             pl.col("end_frame") + shift + longer,
-            pl.col("claimed_end") + longer,
+            pl.col("predicted_end") + longer,
         ),
-        claimed=table["query"].is_in(known["query"].implode()).to_numpy(),
+        predicted=table["query"].is_in(known["query"].implode()).to_numpy(),
         owner=true["row"].to_numpy().astype(np.int64),
         frame=true["frame"].to_numpy().astype(np.int64) + shift,
         overlap=overlap,
@@ -294,25 +294,25 @@ def _boxes(owners: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
     return found.filter(~repeated.fill_null(False)).cast(dict.fromkeys(CORNERS, pl.Float64))
 
 
-def _overlaps(true: pl.DataFrame, claim: pl.DataFrame, shift: int) -> tuple[Floats, Bools]:
+def _overlaps(true: pl.DataFrame, prediction: pl.DataFrame, shift: int) -> tuple[Floats, Bools]:
     """(boxes,) overlap with the predicted box of the same frame, and whether there is one.
 
     Args:
         true: boxes in order of row and frame.
-        claim: the same.
+        prediction: the same.
         shift: added to the ground truth's frames before they meet the predictions'.
     """
-    frames = np.concatenate([part["frame"].to_numpy() for part in (true, claim)])
+    frames = np.concatenate([part["frame"].to_numpy() for part in (true, prediction)])
     first, last = int(frames.min(initial=0)), int(frames.max(initial=0)) + shift + 1
     wanted, held = (
         part["row"].to_numpy().astype(np.int64) * (last - first) + part["frame"].to_numpy() - first + added
-        for part, added in ((true, shift), (claim, 0))
+        for part, added in ((true, shift), (prediction, 0))
     )
     place = np.searchsorted(held, wanted)
     paired: Bools = np.zeros(len(wanted), dtype=bool)
     inside = place < len(held)
     paired[inside] = held[place[inside]] == wanted[inside]
-    one, other = true.select(CORNERS).to_numpy()[paired], claim.select(CORNERS).to_numpy()[place[paired]]
+    one, other = true.select(CORNERS).to_numpy()[paired], prediction.select(CORNERS).to_numpy()[place[paired]]
     overlap = np.zeros(len(wanted))
     overlap[paired] = paired_iou(other, one)
     return overlap, paired
@@ -395,8 +395,8 @@ class _Spans:
 
     start: Ints
     end: Ints
-    claimed_start: Ints
-    claimed_end: Ints
+    predicted_start: Ints
+    predicted_end: Ints
     known: Bools
 
 
@@ -417,11 +417,11 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
     unanswered = np.bincount(given.owner[looked & ~given.paired], minlength=n)
     # Stop where a prediction or a box is missing and that is an error.
     names = given.table["name"].fill_null(given.table["query"].cast(pl.String))
-    if config.missing_claim == "error" and not given.claimed.all():
-        missing = names.filter(~given.claimed)
+    if config.missing_prediction == "error" and not given.predicted.all():
+        missing = names.filter(~given.predicted)
         raise InputError(
             f"{len(missing)} of {len(names)} sentences have no prediction, first {missing.head(5).to_list()}",
-            hint="predict something of every sentence, or let them score 0: missing_claim='zero'",
+            hint="predict something of every sentence, or let them score 0: missing_prediction='zero'",
         )
     if config.missing_box == "error" and unanswered.any():
         missing = names.filter(unanswered > 0)
@@ -434,7 +434,10 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
     if config.common_frames == "boxes":
         common = given.paired & spans.known[given.owner]
     else:
-        first, last = np.maximum(spans.start, spans.claimed_start), np.minimum(spans.end, spans.claimed_end)
+        first, last = (
+            np.maximum(spans.start, spans.predicted_start),
+            np.minimum(spans.end, spans.predicted_end),
+        )
         common = (given.frame >= first[given.owner]) & (given.frame < last[given.owner])
     common &= looked
     divisor = np.maximum(hull, 1)
@@ -446,10 +449,10 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
         tiou = np.bincount(given.owner[common], minlength=n) / divisor
     else:
         # (n,) frames in both spans by frames in either; 0 where they share none.
-        shared = np.minimum(spans.end, spans.claimed_end) - np.maximum(spans.start, spans.claimed_start)
-        either = (spans.end - spans.start) + (spans.claimed_end - spans.claimed_start) - shared
+        shared = np.minimum(spans.end, spans.predicted_end) - np.maximum(spans.start, spans.predicted_start)
+        either = (spans.end - spans.start) + (spans.predicted_end - spans.predicted_start) - shared
         tiou = np.divide(shared, either, out=np.zeros(len(shared)), where=shared > 0)
-    if config.temporal != "claimed":
+    if config.temporal != "predicted":
         tiou, viou = np.full(n, np.nan), np.full(n, np.nan)
     if config.boxless_frames == "left_out":
         unseen = true_frames == 0
@@ -461,14 +464,17 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
 def _spans(given: Sentences, config: GroundingConfig) -> _Spans:
     """The spans; without a predicted one, an empty one at the true start, which shares no frame."""
     start, end = (given.table[c].to_numpy().astype(np.int64) for c in ("start_frame", "end_frame"))
-    if config.temporal != "claimed":
-        return _Spans(start, end, start, end, given.claimed)
-    known = pl.col("claimed_start").is_not_null() & pl.col("claimed_end").is_not_null()
+    if config.temporal != "predicted":
+        return _Spans(start, end, start, end, given.predicted)
+    known = pl.col("predicted_start").is_not_null() & pl.col("predicted_end").is_not_null()
     predicted = given.table.select(
-        *(pl.when(known).then(c).otherwise("start_frame").alias(c) for c in ("claimed_start", "claimed_end")),
+        *(
+            pl.when(known).then(c).otherwise("start_frame").alias(c)
+            for c in ("predicted_start", "predicted_end")
+        ),
         known=known,
     )
-    first, last = (predicted[c].to_numpy().astype(np.int64) for c in ("claimed_start", "claimed_end"))
+    first, last = (predicted[c].to_numpy().astype(np.int64) for c in ("predicted_start", "predicted_end"))
     return _Spans(start, end, first, last, predicted["known"].to_numpy())
 
 
@@ -485,7 +491,7 @@ def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tupl
     made: dict[tuple[int, int, float], Ints] = {}
     taken = []
     for place, (video, fps, n_frames, first, last) in enumerate(given.table.select(columns).iter_rows()):
-        if config.temporal == "claimed":
+        if config.temporal == "predicted":
             start, end = first or 0, n_frames if last is None else last
             end = end - 1 if end is not None and config.last_frame == "dropped" else end
         else:
@@ -519,8 +525,8 @@ def _hull(
 ) -> Ints:
     """(n,) frames from the earlier start to the end of the hull, as far as they are considered and count."""
     n, (owner, frame) = len(spans.start), samples
-    low = np.minimum(spans.start, spans.claimed_start)
-    high = (np.maximum if config.hull_end == "max" else np.minimum)(spans.end, spans.claimed_end)
+    low = np.minimum(spans.start, spans.predicted_start)
+    high = (np.maximum if config.hull_end == "max" else np.minimum)(spans.end, spans.predicted_end)
     true_high = np.minimum(high, spans.end)
     if config.frames == "dense":
         count: Ints = np.maximum(high - low, 0)
@@ -666,7 +672,7 @@ class GroundedSentences(ItemScores):
     @property
     def reason(self) -> str:
         """Why a metric may be undefined."""
-        if self.config.temporal != "claimed":
+        if self.config.temporal != "predicted":
             return "the span is given, or no sentence has a true box in the frames that are looked at"
         return "no sentence has a true box in the frames that are looked at"
 
@@ -711,11 +717,11 @@ def evaluate(
     state = GroundedSentences(given.table.select(_ITEMS), _values(found, config), config)
     # What is missing, and what that did, in words.
     notes = []
-    silent = int((~given.claimed).sum())
+    silent = int((~given.predicted).sum())
     if silent:
-        notes.append(f"{silent:,} of {len(given.claimed):,} sentences have no prediction and score 0")
-    missing = int(found.unanswered[given.claimed].sum())
-    asked = int(found.true_frames[given.claimed].sum())
+        notes.append(f"{silent:,} of {len(given.predicted):,} sentences have no prediction and score 0")
+    missing = int(found.unanswered[given.predicted].sum())
+    asked = int(found.true_frames[given.predicted].sum())
     if missing:
         notes.append(f"{missing:,} of {asked:,} true frames have no predicted box and an overlap of 0")
     if config.frames == "dense" and 2 * missing > asked:
@@ -754,11 +760,11 @@ def _facts(given: Sentences, found: Overlaps, scenes: Scenes, config: GroundingC
         looked += f", at most {config.most_frames}" if config.most_frames is not None else ""
     return {
         "sentences": len(given.table),
-        "claimed": int(given.claimed.sum()),
+        "predicted": int(given.predicted.sum()),
         "frames": looked,
         "true_frames": int(found.true_frames.sum()),
         "hull_frames": int(found.hull_frames.sum()),
-        "true_frames_without_claimed_box": int(found.unanswered.sum()),
+        "true_frames_without_predicted_box": int(found.unanswered.sum()),
         "first_frame": scenes.meta.notes.get("first_frame", 0),
         "average": "over sentences",
     }
@@ -766,14 +772,14 @@ def _facts(given: Sentences, found: Overlaps, scenes: Scenes, config: GroundingC
 
 def _by_sentence(given: Sentences, found: Overlaps) -> pl.DataFrame:
     """One row per sentence: spans, overlaps, and the frames they were made from; null where undefined."""
-    spans = ("start_frame", "end_frame", "claimed_start", "claimed_end")
+    spans = ("start_frame", "end_frame", "predicted_start", "predicted_end")
     table = given.table.select(*_ITEMS, *spans).with_columns(
-        pl.Series("claimed", given.claimed),
+        pl.Series("predicted", given.predicted),
         pl.Series("tiou", found.tiou),
         pl.Series("viou", found.viou),
         pl.Series("gt_viou", found.gt_viou),
         pl.Series("true_frames", found.true_frames, dtype=pl.Int64),
         pl.Series("hull_frames", found.hull_frames, dtype=pl.Int64),
-        pl.Series("true_frames_without_claimed_box", found.unanswered, dtype=pl.Int64),
+        pl.Series("true_frames_without_predicted_box", found.unanswered, dtype=pl.Int64),
     )
     return table.with_columns(pl.col("tiou", "viou", "gt_viou").fill_nan(None))

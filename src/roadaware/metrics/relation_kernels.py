@@ -92,15 +92,15 @@ def match_tubelets(predictions: Any, truth: Any, numbers: Any, taken: Any, near:
         near: (n,) filled with the relation of its triplet, free or not, that it overlaps most.
         overlap: (n, 2) filled with what subject and object overlap those of `taken`, or else of `near`.
     """
-    claim_starts, claim_triplet, subjects, objects, frames, boxes = predictions
+    prediction_starts, prediction_triplet, subjects, objects, frames, boxes = predictions
     truth_starts, truth_triplet, true_subjects, true_objects, true_frames, true_boxes = truth
     offset, threshold = numbers
     free = np.ones(len(truth_triplet), dtype=np.bool_)
-    for video in range(len(claim_starts) - 1):
-        for c in range(claim_starts[video], claim_starts[video + 1]):
+    for video in range(len(prediction_starts) - 1):
+        for c in range(prediction_starts[video], prediction_starts[video + 1]):
             best, best_near = 0.0, 0.0
             for t in range(truth_starts[video], truth_starts[video + 1]):
-                if claim_triplet[c] != truth_triplet[t]:
+                if prediction_triplet[c] != truth_triplet[t]:
                     continue
                 subject, object_ = (
                     _viou(boxes, frames, subjects[c], true_boxes, true_frames, true_subjects[t], offset),
@@ -121,8 +121,8 @@ def match_tubelets(predictions: Any, truth: Any, numbers: Any, taken: Any, near:
 
 @kernel
 def score_tubelets(
-    claim_starts: Any,
-    claim_triplet: Any,
+    prediction_starts: Any,
+    prediction_triplet: Any,
     taken: Any,
     truth_starts: Any,
     truth_triplet: Any,
@@ -134,8 +134,8 @@ def score_tubelets(
     """Average precision of the predictions of each video, and precision of its best distinct triplets.
 
     Args:
-        claim_starts: (V + 1,) where the predictions of each video begin; by falling score in a video.
-        claim_triplet: (n,) who does what to whom.
+        prediction_starts: (V + 1,) where the predictions of each video begin; by falling score in a video.
+        prediction_triplet: (n,) who does what to whom.
         taken: (n,) the relation that each prediction found, -1 where none.
         truth_starts: (V + 1,) where the ground-truth relations of each video begin.
         truth_triplet: (t,).
@@ -147,8 +147,8 @@ def score_tubelets(
     most = precision_at.max()
     seen = np.empty(most, dtype=np.int64)
     right = np.zeros(most + 1, dtype=np.int64)
-    for video in range(len(claim_starts) - 1):
-        low, high = claim_starts[video], claim_starts[video + 1]
+    for video in range(len(prediction_starts) - 1):
+        low, high = prediction_starts[video], prediction_starts[video + 1]
         first, last = truth_starts[video], truth_starts[video + 1]
         n_hits = 0
         for c in range(low, high):
@@ -166,9 +166,9 @@ def score_tubelets(
         for c in range(low, high):
             if n_seen == most:
                 break
-            if not _holds(seen, 0, n_seen, claim_triplet[c]):
-                seen[n_seen] = claim_triplet[c]
-                right[n_seen + 1] = right[n_seen] + _holds(truth_triplet, first, last, claim_triplet[c])
+            if not _holds(seen, 0, n_seen, prediction_triplet[c]):
+                seen[n_seen] = prediction_triplet[c]
+                right[n_seen + 1] = right[n_seen] + _holds(truth_triplet, first, last, prediction_triplet[c])
                 n_seen += 1
         for i in range(len(precision_at)):
             n = min(precision_at[i], n_seen)

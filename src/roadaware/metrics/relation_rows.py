@@ -270,7 +270,7 @@ def extract_relations(
     """
     # The rows, each with first and last frame.
     rows = tables.relations if relations is None else relations
-    side = "claimed" if tables.claimed else "true"
+    side = "predicted" if tables.predicted else "true"
     for column in ("start_frame", "end_frame"):
         if not rows.is_empty() and (column not in rows.columns or rows[column].null_count()):
             raise InputError(f"{side} relations need {column} in every row")
@@ -290,11 +290,11 @@ def extract_relations(
     width = len(names.categories) + 1
     triplet = ((of[subject] + 1) * len(names.predicates) + predicate) * width + of[object_] + 1
     score = np.ones(len(order))
-    if tables.claimed:
+    if tables.predicted:
         score = _scores(rows)[order]
     # (n,) the scores of the tubes, 1 where they have none
     scores = np.ones(len(tracks.tube))
-    if not tables.claimed or "score" not in tables.tubes.columns:
+    if not tables.predicted or "score" not in tables.tubes.columns:
         weight = scores
     else:
         table = tables.tubes.select("tube", "score").drop_nulls()
@@ -375,7 +375,7 @@ def _scores(rows: pl.DataFrame) -> Floats:
         return np.zeros(0)
     if "score" not in rows.columns or rows["score"].null_count():
         raise InputError("predicted relations need a score in every row")
-    own = "claimed_score" if "claimed_score" in rows.columns else "score"
+    own = "predicted_score" if "predicted_score" in rows.columns else "score"
     return np.array(rows[own].to_numpy(), dtype=np.float64)
 
 

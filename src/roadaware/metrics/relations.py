@@ -253,22 +253,22 @@ def map_to_true_tubes(
         The rows with the numbers of ground-truth tubes; how many were left out.
     """
     if predictions.tubes.is_empty():
-        meant = scenes.tubes.select(claimed="tube", true="tube")
+        meant = scenes.tubes.select(predicted="tube", true="tube")
     else:
         # Predicted tubes to the ground-truth ones of the same video and name.
-        nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
+        nothing = pl.DataFrame(schema={"predicted": pl.Int64, "true": pl.Int64})
         if "name" not in predictions.tubes.columns or "name" not in scenes.tubes.columns:
             by_name = nothing
         else:
             key = (pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
             true = scenes.tubes.select(*key, true="tube").drop_nulls().unique(["video", "name"], keep="first")
-            named = predictions.tubes.select(*key, claimed="tube").drop_nulls()
-            by_name = named.join(true, on=["video", "name"]).select("claimed", "true")
-        rest = predictions.tubes.join(by_name, left_on="tube", right_on="claimed", how="anti")
+            named = predictions.tubes.select(*key, predicted="tube").drop_nulls()
+            by_name = named.join(true, on=["video", "name"]).select("predicted", "true")
+        rest = predictions.tubes.join(by_name, left_on="tube", right_on="predicted", how="anti")
         meant = pl.concat([by_name, _match_by_boxes(predictions, scenes, rest)])
     found = predicted
     for side in ("subject", "object"):
-        pairs = meant.rename({"claimed": side, "true": f"true_{side}"})
+        pairs = meant.rename({"predicted": side, "true": f"true_{side}"})
         found = found.join(pairs, on=side, how="inner", maintain_order="left")
     merged = (pl.col("subject") != pl.col("object")) & (pl.col("true_subject") == pl.col("true_object"))
     found = found.filter(~merged)
@@ -278,25 +278,27 @@ def map_to_true_tubes(
 
 def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
     """Predicted tubes to the ground-truth ones that have all their boxes."""
-    nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
+    nothing = pl.DataFrame(schema={"predicted": pl.Int64, "true": pl.Int64})
     if "tube" not in predictions.boxes.columns or "tube" not in scenes.boxes.columns:
         return nothing
     corners = [pl.col(corner).cast(pl.Float32) for corner in CORNERS]
     key = (pl.col("video").cast(pl.String), pl.col("frame"), *corners)
     on = ["video", "frame", *CORNERS]
     wanted = predictions.boxes.filter(pl.col("tube").is_in(asked["tube"].implode()))
-    predicted = wanted.select(*key, claimed="tube")
+    predicted = wanted.select(*key, predicted="tube")
     true = scenes.boxes.select(*key, true="tube").drop_nulls()
-    counts = predicted.group_by("claimed").len("boxes")
-    equal = predicted.join(true, on=on).group_by("claimed", "true").len("equal").join(counts, on="claimed")
-    whole = equal.filter(pl.col("equal") == pl.col("boxes")).select("claimed", "true")
+    counts = predicted.group_by("predicted").len("boxes")
+    equal = (
+        predicted.join(true, on=on).group_by("predicted", "true").len("equal").join(counts, on="predicted")
+    )
+    whole = equal.filter(pl.col("equal") == pl.col("boxes")).select("predicted", "true")
     other = pl.col("category") != pl.col("category_right")
     return (
-        whole.join(_categories(predictions), left_on="claimed", right_on="tube", how="left")
+        whole.join(_categories(predictions), left_on="predicted", right_on="tube", how="left")
         .join(_categories(scenes), left_on="true", right_on="tube", how="left")
-        .sort(pl.col("claimed"), other.fill_null(True), pl.col("true"))
-        .unique("claimed", keep="first")
-        .select("claimed", "true")
+        .sort(pl.col("predicted"), other.fill_null(True), pl.col("true"))
+        .unique("predicted", keep="first")
+        .select("predicted", "true")
     )
 
 
@@ -351,7 +353,7 @@ class Tubelets:
 
     Args:
         truth: ground-truth relations by video.
-        claims: those that are judged, by video and falling score, equal scores in the order of the table.
+        predictions: those that are judged, by video and falling score, equal scores in the order of the table.
         beyond: predictions that come after the `top_returns` best of their video.
         taken: (n,) place of the ground-truth relation that a prediction finds, -1 where none.
         near: (n,) place of the ground-truth relation of its triplet that it overlaps most, found or not; -1 where
@@ -363,7 +365,7 @@ class Tubelets:
     """
 
     truth: Relations
-    claims: Relations
+    predictions: Relations
     beyond: int
     taken: Ints
     near: Ints
@@ -386,7 +388,7 @@ class Tubelets:
         counts = np.zeros((n_videos, n_classes, len(recall_at)), dtype=np.int64)
         for k, n in enumerate(recall_at):
             among = self.hit & (self.rank <= n)
-            np.add.at(counts[:, :, k], (self.claims.video[among], self.claims.predicate[among]), 1)
+            np.add.at(counts[:, :, k], (self.predictions.video[among], self.predictions.predicate[among]), 1)
         return counts
 
 
@@ -449,7 +451,7 @@ def build_prediction_table(judged: Tubelets, names: Names) -> pl.DataFrame:
         else that of its triplet which it overlaps most, found by a better prediction or not; `subject_viou` and
         `object_viou`, the overlap with that; null where there is none of its triplet.
     """
-    predictions = judged.claims
+    predictions = judged.predictions
     near = np.where(judged.hit, judged.taken, judged.near)
     viou = np.where(near[:, None] >= 0, judged.overlap, np.nan)
     return pl.DataFrame(
@@ -471,12 +473,12 @@ def build_truth_table(judged: Tubelets, names: Names) -> pl.DataFrame:
     """One row per ground-truth relation, by video and place in the table.
 
     Returns:
-        `relation`, `video`, `predicate`, `start_frame`, `end_frame`; `claim`, the prediction that found it, and
+        `relation`, `video`, `predicate`, `start_frame`, `end_frame`; `prediction`, the prediction that found it, and
         `rank`, its place among those of the video; null where none did.
     """
     truth = judged.truth
-    claim = np.full(len(truth), -1, dtype=np.int64)
-    claim[judged.taken[judged.hit]] = np.flatnonzero(judged.hit)
+    prediction = np.full(len(truth), -1, dtype=np.int64)
+    prediction[judged.taken[judged.hit]] = np.flatnonzero(judged.hit)
     return pl.DataFrame(
         {
             "relation": truth.relation,
@@ -484,8 +486,8 @@ def build_truth_table(judged: Tubelets, names: Names) -> pl.DataFrame:
             "predicate": _gather_names(names.predicates, truth.predicate),
             "start_frame": truth.start,
             "end_frame": truth.end,
-            "claim": _looked_up(judged.claims.relation, claim),
-            "rank": _looked_up(judged.rank, claim),
+            "prediction": _looked_up(judged.predictions.relation, prediction),
+            "rank": _looked_up(judged.rank, prediction),
         }
     )
 
@@ -527,7 +529,7 @@ class _Found:
     Args:
         names: of both sides.
         truth: ground-truth relations.
-        claims: predicted ones of the videos of the ground truth.
+        predictions: predicted ones of the videos of the ground truth.
         left_out: what was not judged, in words, to how often.
         tubelets: None unless judged.
         triplets: None unless judged.
@@ -535,7 +537,7 @@ class _Found:
 
     names: Names
     truth: Relations
-    claims: Relations
+    predictions: Relations
     left_out: dict[str, int]
     tubelets: Tubelets | None
     triplets: Triplets | None
@@ -565,7 +567,7 @@ def evaluate(
     Returns:
         Metrics `recall@K`, `map` and `precision@N` of tubelets; `frame_recall@K`, `frame_recall@K_per_image`
         and `frame_recall@K_pooled` of frames; recalls of each predicate. All in [0, 1], higher is better.
-        Instances `claim`, `truth` and `frame`.
+        Instances `prediction`, `truth` and `frame`.
 
     Raises:
         InputError: if there is no ground-truth relation, or a relation lacks what judging it needs.
@@ -579,23 +581,23 @@ def evaluate(
     tubelets, triplets, names = found.tubelets, found.triplets, found.names
     carried = compute_carried(found, scenes, config)
     if tubelets is not None:
-        makers["claim"] = lambda: build_prediction_table(tubelets, names)
+        makers["prediction"] = lambda: build_prediction_table(tubelets, names)
         makers["truth"] = lambda: build_truth_table(tubelets, names)
     if triplets is not None:
         makers["frame"] = lambda: build_frame_table(triplets, names, config.recall_at)
     # What explains numbers that look wrong.
     notes = []
     refused = found.left_out.get(_NOT_TRUE, 0)
-    if refused and not len(found.claims):
+    if refused and not len(found.predictions):
         notes.append(
             "no prediction is on true tubes: predcls needs predictions on boxes of the truth, or on tubes of its names"
         )
-    elif len(predictions.relations) and not len(found.claims):
+    elif len(predictions.relations) and not len(found.predictions):
         first = predictions.relations["video"].cast(pl.String)[0]
         notes.append(
             f"no prediction is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
         )
-    if len(found.claims) and set(found.truth.triplet).isdisjoint(found.claims.triplet):
+    if len(found.predictions) and set(found.truth.triplet).isdisjoint(found.predictions.triplet):
         notes.append(
             "no prediction says what any true relation says: categories or predicates have other names"
         )
@@ -628,7 +630,7 @@ def compute_carried(
         return None
     other = replace(config, silent_frames="carried")
     images = found.triplets.images
-    carried = match_triplets(found.claims, found.truth, images, len(found.names.videos), other)
+    carried = match_triplets(found.predictions, found.truth, images, len(found.names.videos), other)
     if np.array_equal(carried.rank, found.triplets.rank):
         return None
     here, there = (
@@ -656,7 +658,7 @@ def _facts(found: _Found, state: JudgedRelations, config: RelationConfig) -> dic
     facts: dict[str, Any] = {
         "setting": config.setting,
         "relations": len(found.truth),
-        "claims": len(found.claims),
+        "predictions": len(found.predictions),
         "videos_without_truth": int((state.truth.sum(axis=1) == 0).sum()),
     }
     if config.frames:
@@ -665,7 +667,7 @@ def _facts(found: _Found, state: JudgedRelations, config: RelationConfig) -> dic
             "frames_without_truth": int((state.images[:, 0] - state.images[:, 1]).sum()),
             "averaging": config.averaging,
             "predicates_per_pair": config.predicates_per_pair or "all",
-            "claims_per_frame": config.frame_top or "all",
+            "predictions_per_frame": config.frame_top or "all",
         }
     return facts
 
@@ -684,7 +686,7 @@ def _match_relations(predictions: Predictions, scenes: Scenes, config: RelationC
     if config.tubelets:
         tubelets = match_video_tubelets(predicted, truth, n_videos, config)
         left_out["predictions beyond the best of their video"] = tubelets.beyond
-        judged = np.diff(truth.starts(n_videos))[tubelets.claims.video] > 0
+        judged = np.diff(truth.starts(n_videos))[tubelets.predictions.video] > 0
         left_out["predictions in videos without a true relation"] = int((~judged).sum())
     if config.frames:
         triplets = match_triplets(predicted, truth, select_images(scenes, names.videos), n_videos, config)

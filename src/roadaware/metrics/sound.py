@@ -46,7 +46,7 @@ class SoundConfig:
             their cIoU is 0, or undefined and a failure at every threshold where the map predicts no cell.
         success_steps: thresholds of the success curve are i / 20 (`exact`) or 0.05 * i as a computer
             multiplies (`rounded`, as published), where 0.05 * 3 is larger than 0.15.
-        missing_claim: a sound without a map scores 0 and succeeds at no threshold (`zero`), or is an error
+        missing_prediction: a sound without a map scores 0 and succeeds at no threshold (`zero`), or is an error
             (`error`).
     """
 
@@ -60,7 +60,7 @@ class SoundConfig:
     negative_corners: Literal["clip", "wrap"] = "clip"
     empty_truth: Literal["left_out", "judged"] = "left_out"
     success_steps: Literal["exact", "rounded"] = "exact"
-    missing_claim: Literal["zero", "error"] = "zero"
+    missing_prediction: Literal["zero", "error"] = "zero"
 
     def __post_init__(self) -> None:
         check_words(self)
@@ -349,7 +349,7 @@ def map_chunks(
 
     Args:
         predictions: with `sound`, `map`, and `map_width` where maps are not square.
-        matched: `claim` and `row`: which row of the predictions is about which of the ground truth.
+        matched: `prediction` and `row`: which row of the predictions is about which of the ground truth.
         size: what maps are resized to, which tells how many fit.
 
     Raises:
@@ -371,9 +371,9 @@ def map_chunks(
     known = (
         predictions.select("sound", width.alias("width"))
         .with_columns(lengths.cast(pl.Int64).alias("cells"))
-        .with_row_index("claim")
-        .join(matched, on="claim")
-        .sort("claim")
+        .with_row_index("prediction")
+        .join(matched, on="prediction")
+        .sort("prediction")
         .filter(pl.col("cells").is_not_null())
         .with_columns(square=pl.col("width").is_null())
         .with_columns(pl.col("width").fill_null(pl.col("cells").sqrt().round().cast(pl.Int64)))
@@ -384,7 +384,7 @@ def map_chunks(
         step = max(1, _CELLS_AT_ONCE // max(size * size, int(cells)))
         for start in range(0, len(part), step):
             some = part.slice(start, step)
-            values = predictions["map"].gather(some["claim"]).explode()
+            values = predictions["map"].gather(some["prediction"]).explode()
             if values.null_count():
                 first = some["sound"][(values.is_null().arg_max() or 0) // int(cells)]
                 raise InputError(f"{values.null_count()} cells of maps are null, the first of sound {first}")
@@ -414,7 +414,7 @@ class SoundOverlaps:
 
     Args:
         ciou: (n,) consensus IoU; 0 without a prediction, NaN where ground truth and prediction are both empty.
-        claimed: (n,) whether there is a map.
+        predicted: (n,) whether there is a map.
         constant: (n,) whether it has one value only.
         cells: (n,) how many cells it predicts.
         true_cells: (n,) what the ground truth's cells are worth together.
@@ -425,7 +425,7 @@ class SoundOverlaps:
     """
 
     ciou: Floats
-    claimed: Bools
+    predicted: Bools
     constant: Bools
     cells: Ints
     true_cells: Floats
@@ -635,10 +635,12 @@ def evaluate(
     """
     config = config or SoundConfig.default()
     truth = build_sound_truth(scenes, config)
-    # `claim` and `row`: which row of the predictions is about which of the ground truth. Maps are not copied.
-    predicted = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
+    # `prediction` and `row`: which row of the predictions is about which of the ground truth. Maps are not copied.
+    predicted = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index(
+        "prediction"
+    )
     true = truth.table.select("sound", "video").with_row_index("row")
-    matched = predicted.join(true, on=["sound", "video"]).select("claim", "row")
+    matched = predicted.join(true, on=["sound", "video"]).select("prediction", "row")
     if len(predicted) and matched.is_empty():
         raise InputError(
             f"none of {len(predicted)} predictions is about one of the {len(true)} true sounds",
@@ -646,24 +648,24 @@ def evaluate(
             f"of the truth: {true.select('sound', 'video').head(3).rows()}",
         )
     found = compute_sound_overlaps(truth, predictions.sounds, matched, config)
-    missing = truth.table.filter(~found.claimed)
-    if config.missing_claim == "error" and len(missing):
+    missing = truth.table.filter(~found.predicted)
+    if config.missing_prediction == "error" and len(missing):
         names = missing["name"].fill_null(missing["sound"].cast(pl.String)).head(5).to_list()
         raise InputError(
             f"{len(missing)} of {len(truth.table)} sounds have no map, first {names}",
-            hint="predict a map of every sound, or let them score 0: missing_claim='zero'",
+            hint="predict a map of every sound, or let them score 0: missing_prediction='zero'",
         )
     boxed = np.diff(truth.first) > 0
     seen = pl.Series("on_screen", boxed).set(pl.Series(boxed & (found.true_cells == 0)), None)
     items = truth.table.with_columns(seen, pl.Series("peak", found.peak))
-    state = LocalisedSounds(items, _values(found.ciou, found, ~found.claimed, config), config)
+    state = LocalisedSounds(items, _values(found.ciou, found, ~found.predicted, config), config)
     nobody = np.zeros(len(truth.table), dtype=bool)
     answers = {"whole image": found.whole, "centre": found.centre}
     # What is missing or says nothing, and what that did, in words.
     notes = []
-    silent, constant = int((~found.claimed).sum()), int(found.constant.sum())
+    silent, constant = int((~found.predicted).sum()), int(found.constant.sum())
     if silent:
-        notes.append(f"{silent:,} of {len(found.claimed):,} sounds have no map and score 0")
+        notes.append(f"{silent:,} of {len(found.predicted):,} sounds have no map and score 0")
     if constant:
         cells = "no cell" if config.constant_map == "empty" else "every cell"
         notes.append(f"{constant:,} maps have one value only and predict {cells}")
@@ -717,17 +719,17 @@ def _left_out(foreign: int, found: SoundOverlaps, config: SoundConfig) -> dict[s
 
 def _facts(found: SoundOverlaps, config: SoundConfig) -> dict[str, Any]:
     """What belongs beside every number."""
-    cells = found.cells[found.claimed]
+    cells = found.cells[found.predicted]
     return {
         "sounds": len(found.ciou),
-        "claimed": int(found.claimed.sum()),
+        "predicted": int(found.predicted.sum()),
         "map_sizes": found.sizes,
         "judged_at": f"{config.size} x {config.size}",
         "consensus": config.consensus,
         "threshold": "median" if config.threshold is None else config.threshold,
         "constant_maps": int(found.constant.sum()),
         "sounds_without_truth": int((found.true_cells == 0).sum()),
-        "claimed_share": float(cells.mean() / config.size**2) if len(cells) else None,
+        "predicted_share": float(cells.mean() / config.size**2) if len(cells) else None,
         "average": "over sounds",
     }
 
@@ -737,9 +739,9 @@ def _by_sound(truth: SoundTruth, found: SoundOverlaps) -> pl.DataFrame:
     table = truth.table.with_columns(
         pl.Series("boxes", np.diff(truth.first)),
         pl.Series("annotators", truth.annotators),
-        pl.Series("claimed", found.claimed),
+        pl.Series("predicted", found.predicted),
         pl.Series("constant", found.constant),
-        pl.Series("claimed_cells", found.cells),
+        pl.Series("predicted_cells", found.cells),
         pl.Series("true_cells", found.true_cells),
         pl.Series("ciou", found.ciou),
         pl.Series("whole_image", found.whole),

@@ -86,7 +86,7 @@ def match_clear(pairs: TrackPairs, config: TrackingConfig) -> Ints:
         pairs, np.flatnonzero(pairs.similarity >= config.threshold - EPSILON)
     )
     path = np.full(len(pairs.truth.track), -1, dtype=np.int64)
-    path[pairs.true_box[alone]] = pairs.claims.track[pairs.claimed_box[alone]]
+    path[pairs.true_box[alone]] = pairs.predictions.track[pairs.predicted_box[alone]]
     before = _frame_before(pairs)
     found = [alone]
     for rows in crowded:
@@ -94,9 +94,11 @@ def match_clear(pairs: TrackPairs, config: TrackingConfig) -> Ints:
         last = slice(pairs.truth.start[frame], pairs.truth.start[frame + 1]) if frame >= 0 else slice(0)
         held = dict(zip(pairs.truth.track[last].tolist(), path[last].tolist(), strict=True))
         tracks = pairs.truth.track[pairs.true_box[rows]].tolist()
-        goes_on = pairs.claims.track[pairs.claimed_box[rows]] == [held.get(track, -1) for track in tracks]
+        goes_on = pairs.predictions.track[pairs.predicted_box[rows]] == [
+            held.get(track, -1) for track in tracks
+        ]
         chosen = solve_assignment(pairs, rows, _KEPT * goes_on + pairs.similarity[rows])
-        path[pairs.true_box[chosen]] = pairs.claims.track[pairs.claimed_box[chosen]]
+        path[pairs.true_box[chosen]] = pairs.predictions.track[pairs.predicted_box[chosen]]
         found.append(chosen)
     return np.sort(np.concatenate(found))
 
@@ -105,7 +107,7 @@ def track_events(pairs: TrackPairs, matched: Ints) -> tuple[Ints, Ints, Bools, B
     """Track and path of each assigned pair by track and time, and whether it is switched or found again."""
     order = matched[np.lexsort((pairs.frame[matched], pairs.truth.track[pairs.true_box[matched]]))]
     track = pairs.truth.track[pairs.true_box[order]]
-    path = pairs.claims.track[pairs.claimed_box[order]]
+    path = pairs.predictions.track[pairs.predicted_box[order]]
     both = _both(pairs)
     # Frames in which one side has no box are passed over, as in TrackEval, and so are no gap.
     place = np.cumsum(both)[pairs.frame[order]]
@@ -119,7 +121,7 @@ def track_events(pairs: TrackPairs, matched: Ints) -> tuple[Ints, Ints, Bools, B
 
 def _both(pairs: TrackPairs) -> Bools:
     """(F,) the frames in which both sides have boxes."""
-    both: Bools = (np.diff(pairs.truth.start) > 0) & (np.diff(pairs.claims.start) > 0)
+    both: Bools = (np.diff(pairs.truth.start) > 0) & (np.diff(pairs.predictions.start) > 0)
     return both
 
 
@@ -142,12 +144,12 @@ def clear_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Float
     numbers of switches and fragmentations, which are given as they are.
 
     Args:
-        totals: (...) the sums of `clear_counts`, `truth`, `claims`, `tracks`.
+        totals: (...) the sums of `clear_counts`, `truth`, `predictions`, `tracks`.
         undefined: `null` gives NaN where there is nothing to divide by, `published` takes 1 for the divisor.
 
     Source: Bernardin and Stiefelhagen, EURASIP JIVP 2008, equations 1 and 2.
     """
-    tp, truth, predictions, tracks = (totals[name] for name in ("clear_tp", "truth", "claims", "tracks"))
+    tp, truth, predictions, tracks = (totals[name] for name in ("clear_tp", "truth", "predictions", "tracks"))
     fp, switches = predictions - tp, totals["switches"]
     shares = {
         "mota": (tp - fp - switches, truth),
@@ -192,7 +194,7 @@ def hota_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]:
     if not len(pairs.similarity):
         return sums
     track, path, which = pairs.track_pairs
-    of_track, of_path = pairs.truth.lengths[track], pairs.claims.lengths[path]
+    of_track, of_path = pairs.truth.lengths[track], pairs.predictions.lengths[path]
     shared = np.bincount(which, weights=_normalize_similarity(pairs))
     agreement = shared / (of_track + of_path - shared)
     matched = assign_pairs(pairs, agreement[which] * pairs.similarity)
@@ -217,8 +219,8 @@ def _normalize_similarity(pairs: TrackPairs) -> Floats:
     """(P,) the overlap of each pair as a share of all overlap of its two boxes."""
     similarity = pairs.similarity
     of_true = np.bincount(pairs.true_box, weights=similarity)[pairs.true_box]
-    of_claimed = np.bincount(pairs.claimed_box, weights=similarity)[pairs.claimed_box]
-    total = of_true + of_claimed - similarity
+    of_predicted = np.bincount(pairs.predicted_box, weights=similarity)[pairs.predicted_box]
+    total = of_true + of_predicted - similarity
     # Both boxes may overlap nothing but each other by next to nothing.
     shares: Floats = np.where(total > EPSILON, similarity / np.maximum(total, EPSILON), 0.0)
     return shares
@@ -232,14 +234,14 @@ def hota_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats
     the recall and precision of both; OWTA = sqrt(DetRe AssA) asks for no precision.
 
     Args:
-        totals: `truth`, `claims`: (...) boxes; the sums of `hota_counts`: (..., A).
+        totals: `truth`, `predictions`: (...) boxes; the sums of `hota_counts`: (..., A).
         undefined: `null` gives NaN where there is neither ground truth nor prediction, and for LocA where an alpha has no
             true positive; `published` gives 0, and 1 for LocA.
 
     Source: Luiten et al., HOTA, IJCV 2021, equations 15 to 30.
     """
     tp = totals["hota_tp"]
-    truth, predictions = (totals[name][..., None] for name in ("truth", "claims"))
+    truth, predictions = (totals[name][..., None] for name in ("truth", "predictions"))
     found = np.maximum(1, tp)
     det = tp / np.maximum(1, truth + predictions - tp)
     recall = tp / np.maximum(1, truth)
@@ -300,12 +302,12 @@ def identity_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Fl
     """IDF1 = IDTP / (IDTP + IDFN / 2 + IDFP / 2), IDR = IDTP / ground truth, IDP = IDTP / predictions, each in [0, 1].
 
     Args:
-        totals: (...) `id_tp`, `truth`, `claims`.
+        totals: (...) `id_tp`, `truth`, `predictions`.
         undefined: `null` gives NaN where there is nothing to divide by, `published` 0.
 
     Source: Ristani et al., ECCV 2016 workshops, section 3.
     """
-    tp, truth, predictions = totals["id_tp"], totals["truth"], totals["claims"]
+    tp, truth, predictions = totals["id_tp"], totals["truth"], totals["predictions"]
     nothing = np.nan if undefined == "null" else 0.0
     below = {"idf1": (truth + predictions) / 2, "id_re": truth, "id_pr": predictions}
     # Denominators are whole or halves, so that 0.5 stands in for 0 alone.
@@ -383,11 +385,11 @@ def track_counts(
 def aggregate_counts(pairs: TrackPairs, config: TrackingConfig) -> TrackCounts:
     """The sums of tracks and paths that were brought together."""
     of_track = np.bincount(pairs.truth.video[pairs.truth.lengths > 0], minlength=len(pairs.videos))
-    of_path = np.bincount(pairs.claims.video[pairs.claims.lengths > 0], minlength=len(pairs.videos))
+    of_path = np.bincount(pairs.predictions.video[pairs.predictions.lengths > 0], minlength=len(pairs.videos))
     table = {
         "frames": pairs.n_frames,
         "truth": pairs.summed(pairs.truth),
-        "claims": pairs.summed(pairs.claims),
+        "predictions": pairs.summed(pairs.predictions),
         "tracks": of_track,
         "paths": of_path,
         **hota_counts(pairs, config),
@@ -397,7 +399,7 @@ def aggregate_counts(pairs: TrackPairs, config: TrackingConfig) -> TrackCounts:
     return TrackCounts(config, pairs.videos, {name: np.asarray(v, np.float64) for name, v in table.items()})
 
 
-_COUNTS = ("frames", "truth", "claims", "tracks", "paths")
+_COUNTS = ("frames", "truth", "predictions", "tracks", "paths")
 TOTALS = ("switches", "fragmentations")
 """Metrics that grow with the number of videos."""
 SCALES: dict[str, Scale] = {"mota": "to_one", "moda": "to_one", **dict.fromkeys(TOTALS, "positive")}

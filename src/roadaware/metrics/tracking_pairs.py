@@ -118,9 +118,9 @@ class TrackPairs:
         n_frames: (V,) judged frames of each.
         frame_video: (F,) the video of each frame with a box; frames come by video and number.
         truth: boxes of ground-truth tracks.
-        claims: boxes of predicted paths.
+        predictions: boxes of predicted paths.
         true_box: (P,) the ground-truth box of each pair, index in `truth.track`.
-        claimed_box: (P,) the predicted box, index in `claims.track`.
+        predicted_box: (P,) the predicted box, index in `predictions.track`.
         similarity: (P,) their intersection over union, above 0.
         left_out: what was not judged, in words, to how often.
     """
@@ -129,9 +129,9 @@ class TrackPairs:
     n_frames: Ints
     frame_video: Ints
     truth: Seen
-    claims: Seen
+    predictions: Seen
     true_box: Ints
-    claimed_box: Ints
+    predicted_box: Ints
     similarity: Floats
     left_out: dict[str, int] = field(default_factory=dict)
 
@@ -153,8 +153,8 @@ class TrackPairs:
     def track_pairs(self) -> tuple[Ints, Ints, Ints]:
         # One number for each track and path.
         """Track and path of each two that ever overlap, and which of these each pair of boxes is of."""
-        n = max(1, len(self.claims.number))
-        code = self.truth.track[self.true_box] * n + self.claims.track[self.claimed_box]
+        n = max(1, len(self.predictions.number))
+        code = self.truth.track[self.true_box] * n + self.predictions.track[self.predicted_box]
         codes, which = np.unique(code, return_inverse=True)
         return codes // n, codes % n, which.reshape(-1).astype(np.int64)
 
@@ -185,7 +185,7 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
     scenes, resting = _split_ignored(scenes)
     sides = [
         extract_labelled_tubes(tables, classes, videos, factors, scored=False)
-        for tables, factors in ((scenes, scale.truth), (predictions, scale.claims))
+        for tables, factors in ((scenes, scale.truth), (predictions, scale.predictions))
     ]
     stride = 1 + max(int(side.tubes.frames.max(initial=0)) for side in sides)
     judged, n_frames = _list_evaluated_frames(scenes, videos, stride)
@@ -201,11 +201,11 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         edges[1], predicted.frame, edges[0], truth.start, float(config.pixel_offset), False
     )
     counts = np.diff(start)
-    claimed = np.repeat(np.arange(len(predicted.track)), counts)
+    predicted_box = np.repeat(np.arange(len(predicted.track)), counts)
     true = np.arange(len(overlap)) - np.repeat(start[:-1] - truth.start[predicted.frame], counts)
     some = overlap > 0
     pairs = TrackPairs(
-        videos, n_frames, keys // stride, truth, predicted, true[some], claimed[some], overlap[some]
+        videos, n_frames, keys // stride, truth, predicted, true[some], predicted_box[some], overlap[some]
     )
     foreign = sides[1].left_out
     left_out = {"predicted paths in videos that the truth does not have": foreign} if foreign else {}
@@ -239,9 +239,9 @@ def solve_assignment(pairs: TrackPairs, rows: Ints, score: Floats) -> Ints:
     from scipy.optimize import linear_sum_assignment
 
     frame = int(pairs.frame[rows[0]])
-    first, other = pairs.truth.start[frame], pairs.claims.start[frame]
-    shape = (pairs.truth.start[frame + 1] - first, pairs.claims.start[frame + 1] - other)
-    at = (pairs.true_box[rows] - first, pairs.claimed_box[rows] - other)
+    first, other = pairs.truth.start[frame], pairs.predictions.start[frame]
+    shape = (pairs.truth.start[frame + 1] - first, pairs.predictions.start[frame + 1] - other)
+    at = (pairs.true_box[rows] - first, pairs.predicted_box[rows] - other)
     scores, place = np.zeros(shape), np.full(shape, -1, dtype=np.int64)
     scores[at], place[at] = score, rows
     held = place[linear_sum_assignment(scores, maximize=True)]
@@ -250,7 +250,7 @@ def solve_assignment(pairs: TrackPairs, rows: Ints, score: Floats) -> Ints:
 
 def split_crowded_frames(pairs: TrackPairs, kept: Ints) -> tuple[Ints, list[Ints]]:
     """Of some pairs those in frames where no two compete for a box, and the rest frame by frame."""
-    true, predicted, frame = pairs.true_box[kept], pairs.claimed_box[kept], pairs.frame[kept]
+    true, predicted, frame = pairs.true_box[kept], pairs.predicted_box[kept], pairs.frame[kept]
     several = (np.bincount(true, minlength=1)[true] > 1) | (
         np.bincount(predicted, minlength=1)[predicted] > 1
     )
@@ -335,16 +335,16 @@ def _drop_ignored(pairs: TrackPairs, threshold: float) -> TrackPairs:
     """The pairs without ground-truth boxes to ignore, and without the predicted boxes that are assigned to them."""
     asked = pairs.truth.track < len(pairs.truth.number)
     met = assign_pairs(pairs, np.where(pairs.similarity >= threshold - EPSILON, pairs.similarity, 0.0))
-    counted = np.ones(len(pairs.claims.track), dtype=np.bool_)
-    counted[pairs.claimed_box[met[~asked[pairs.true_box[met]]]]] = False
+    counted = np.ones(len(pairs.predictions.track), dtype=np.bool_)
+    counted[pairs.predicted_box[met[~asked[pairs.true_box[met]]]]] = False
     true, predicted = np.cumsum(asked) - 1, np.cumsum(counted) - 1
-    kept = asked[pairs.true_box] & counted[pairs.claimed_box]
+    kept = asked[pairs.true_box] & counted[pairs.predicted_box]
     return replace(
         pairs,
         truth=pairs.truth.only(asked),
-        claims=pairs.claims.only(counted),
+        predictions=pairs.predictions.only(counted),
         true_box=true[pairs.true_box[kept]],
-        claimed_box=predicted[pairs.claimed_box[kept]],
+        predicted_box=predicted[pairs.predicted_box[kept]],
         similarity=pairs.similarity[kept],
     )
 

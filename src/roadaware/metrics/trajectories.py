@@ -231,7 +231,9 @@ def summarise_paths(judged: JudgedPaths, *, resamples: int = 0, seed: int = 0) -
         resamples: most weightings for the intervals (default: no intervals).
         seed: of their groups.
     """
-    return _summarise(judged, judged.table, {name: get_scale(name) for name in judged.metrics}, resamples, seed)
+    return _summarise(
+        judged, judged.table, {name: get_scale(name) for name in judged.metrics}, resamples, seed
+    )
 
 
 def compare_paths(one: JudgedPaths, other: JudgedPaths, *, resamples: int = 0, seed: int = 0) -> MetricResult:

@@ -225,7 +225,8 @@ def run_abroad_study(
         cells = []
         for place, (model, home, _) in enumerate(models):
             cells += [
-                judge_stream(model, home, name, crowds, said, adaptation, orders, resamples) for name in domains
+                judge_stream(model, home, name, crowds, said, adaptation, orders, resamples)
+                for name in domains
             ]
             if progress is not None:
                 progress(len(models) + place + 1, 2 * len(models), f"streams of {model} from {home}")
@@ -522,7 +523,9 @@ def judge_stream(
     )  # fmt: skip
 
 
-def _interval(hits: Floats, person: npt.NDArray[np.str_], resamples: int) -> tuple[float | None, float | None]:
+def _interval(
+    hits: Floats, person: npt.NDArray[np.str_], resamples: int
+) -> tuple[float | None, float | None]:
     units = Units.of(person, resamples, 0) if resamples else None
     if units is None:
         return None, None

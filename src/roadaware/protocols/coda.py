@@ -237,7 +237,7 @@ def drop_classes(predictions: Predictions) -> Predictions:
     return _answering(predictions, nothing, nothing.is_not_null(), reasons)
 
 
-def label_claims(
+def label_trained_predictions(
     predictions: Predictions, trained_on: str | None, version: Version = "base", *, merged: bool = True
 ) -> Predictions:
     """The predictions with what they answer, by what their detector was trained on.

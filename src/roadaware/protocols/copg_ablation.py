@@ -63,8 +63,8 @@ from roadaware.metrics.corner_cases.evaluate import (
     sample_random_boxes,
 )
 from roadaware.metrics.corner_cases.matching import (
-    Claims,
     CornerConfig,
+    Detections,
     Group,
     Met,
     Objects,
@@ -636,7 +636,7 @@ def compute_scores(
     return scores
 
 
-def match_corner_cases(predictions: Claims, truth: Objects) -> JudgedCorners:
+def match_corner_cases(predictions: Detections, truth: Objects) -> JudgedCorners:
     """Match predictions with the corner cases.
 
     Args:

@@ -365,7 +365,9 @@ def judge_decisions(
         for name in scores
     )
     removals = tuple(
-        each for name in networks for each in judge_removals(name, networks[name], scores[name], test, resamples)
+        each
+        for name in networks
+        for each in judge_removals(name, networks[name], scores[name], test, resamples)
     )
     shares = {AV_ACTIONS[k]: float((test.action[:, 0] == k).mean()) for k in judged}
     left_out = tuple(AV_ACTIONS[k] for k in range(len(AV_ACTIONS)) if k not in judged)

@@ -396,7 +396,10 @@ def _judge_futures(
 ) -> list[ForecastRow]:
     """Ways of foreseeing people on foot, each beside behaviour alone."""
     out, seen = asked.steps_out >= 0, np.isfinite(asked.moved_m).all(axis=1)
-    out_units, seen_units = build_units(asked.scene[out], resamples), build_units(asked.scene[seen], resamples)
+    out_units, seen_units = (
+        build_units(asked.scene[out], resamples),
+        build_units(asked.scene[seen], resamples),
+    )
     base = float(people.steps_out[people.steps_out >= 0].mean())
     steps = {
         BASE: np.full(len(asked), base),

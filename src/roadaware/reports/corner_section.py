@@ -7,7 +7,7 @@ from typing import Any
 
 from roadaware.analysis.corner_tables import (
     ALL,
-    CLAIMS,
+    PREDICTIONS,
     Composition,
     build_class_lines,
     build_lines,
@@ -95,7 +95,7 @@ def build_corner_section(
     lines = build_lines(result)
     for group in dict.fromkeys(line.group for line in lines):
         rows = {line.answer: line.rows.get("AR") for line in lines if line.group == group}
-        own = rows.pop(CLAIMS)
+        own = rows.pop(PREDICTIONS)
         if not own or own["value"] is None:
             continue
         beside = ", ".join(f"{name} {format_number(row['value'])}" for name, row in rows.items() if row)
@@ -129,7 +129,7 @@ def _groups(result: SceneResult, model: str) -> Table:
         if line.group != last:
             rows.append((capitalize_text(f"{line.group}: {GROUPS[line.group]}"),))
             last = line.group
-        name = model if line.answer == CLAIMS else line.answer
+        name = model if line.answer == PREDICTIONS else line.answer
         rows.append((name, *(_cell(line.rows[heading]) for heading in columns)))
     head = ("answer", *columns)
     return Table(
@@ -173,7 +173,7 @@ def _build_printed_blocks(result: SceneResult, printed: list[dict[str, Any]], mo
     if not ends:
         return []
     rows = [
-        (model if name == CLAIMS else name, *(format_number(value, 3) for value in values))
+        (model if name == PREDICTIONS else name, *(format_number(value, 3) for value in values))
         for name, values in build_printed_lines(result, printed)
     ]
     tables = ", ".join(dict.fromkeys(row["table"] for row in printed))

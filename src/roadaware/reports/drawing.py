@@ -518,7 +518,7 @@ def _strip(figure: Figure, strip: Strip, bottom: float, width: float) -> None:
     figure.text(0.0, (foot + height + 0.08) / total, says, fontsize=8.5, weight="bold", color=INK)
     # The part of the image that is drawn (left, top, right, bottom): all of it where most is covered
     wide, high = strip.size_px
-    boxes = np.concatenate([strip.truth_px, strip.claim_px])
+    boxes = np.concatenate([strip.truth_px, strip.prediction_px])
     boxes = boxes[np.isfinite(boxes).all(axis=1)]
     left, top, right, low = 0.0, 0.0, float(wide), float(high)
     if len(boxes):
@@ -539,7 +539,10 @@ def _strip(figure: Figure, strip: Strip, bottom: float, width: float) -> None:
         wide, high = strip.size_px
         axes.set_facecolor("#eef0f3")
         axes.add_patch(Rectangle((0, 0), wide, high, facecolor="white", edgecolor=PALE, linewidth=0.8))
-        for boxes, tone, style in ((strip.truth_px, GREEN, "-"), (strip.claim_px, VERMILLION, (0, (3, 1.5)))):
+        for boxes, tone, style in (
+            (strip.truth_px, GREEN, "-"),
+            (strip.prediction_px, VERMILLION, (0, (3, 1.5))),
+        ):
             x1, y1, x2, y2 = boxes[place]
             if np.isfinite(boxes[place]).all():
                 axes.add_patch(
@@ -556,13 +559,15 @@ def _strip(figure: Figure, strip: Strip, bottom: float, width: float) -> None:
     span = FULL - _LEFT_IN - _GAP_IN
     bar = (_LEFT_IN / FULL, (bottom + 0.16) / total, span / FULL, (_BAR_IN - 0.14) / total)
     axes = figure.add_axes(bar)
-    for place, (spans, tone) in enumerate(((strip.truth_spans, GREEN), (strip.claim_spans, VERMILLION))):
+    for place, (spans, tone) in enumerate(((strip.truth_spans, GREEN), (strip.prediction_spans, VERMILLION))):
         for start, end in spans:
             axes.plot([start, end], [place, place], color=tone, linewidth=3, solid_capstyle="butt")
     axes.plot(strip.frames + 0.5, [0.5] * len(strip.frames), ".", color=GREY, markersize=3)
-    ends = [end for spans in (strip.truth_spans, strip.claim_spans) for span in spans for end in span]
+    ends = [end for spans in (strip.truth_spans, strip.prediction_spans) for span in spans for end in span]
     low, high = min([*ends, int(strip.frames[0])]), max([*ends, int(strip.frames[-1]) + 1])
-    axes.set(xlim=(low, high), ylim=(1.7, -0.7), yticks=[0, 1], yticklabels=["truth", "claim"], xticks=[])
+    axes.set(
+        xlim=(low, high), ylim=(1.7, -0.7), yticks=[0, 1], yticklabels=["truth", "prediction"], xticks=[]
+    )
     axes.tick_params(axis="y", length=0, labelsize=7.5)
     for spine in axes.spines.values():
         spine.set_visible(False)

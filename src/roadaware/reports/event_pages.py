@@ -224,7 +224,7 @@ _BESIDE = ("tracking", "streaming", "calibration", "requirements")
 _MOST_TRUTH = 1 << 40
 """More true boxes than any video has."""
 _FACTS = (
-    *("split", "truth", "claims", "dropped", "findings", "linker", "config_name"),
+    *("split", "truth", "predictions", "dropped", "findings", "linker", "config_name"),
     *("tracking", "tracked", "streaming", "calibration", "requirements"),
 )
 
@@ -330,13 +330,13 @@ def _check_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """
     truth = facts["truth"]
     right = [
-        _are(str, truth["dataset"], *facts["claims"], *truth.get("native_kinds", {}).values()),
+        _are(str, truth["dataset"], *facts["predictions"], *truth.get("native_kinds", {}).values()),
         _are(int, truth["videos"], truth["boxes"], *facts["dropped"].values()),
         _are(str | None, facts["split"], facts["config_name"], facts.get("tracked")),
         _are(dict | None, *(facts.get(name) for name in ("linker", "findings", "tracking", "streaming"))),
     ]
     for row in facts.get("calibration") or []:
-        right.append(_are(str, row["group"], row["kind"], row["of"]) and _are(int, row["claims"]))
+        right.append(_are(str, row["group"], row["kind"], row["of"]) and _are(int, row["predictions"]))
         right.append(_are(int | float | None, row["mean_score"], row["precision"], row["ece"]))
     for row in (facts.get("tracking") or {}).values():
         right.append(_are(int | float | None, row["value"], row["low"], row["high"]))
@@ -398,8 +398,8 @@ def _read_faults(data: bytes) -> pl.DataFrame:
     """What mending each kind of fault would gain."""
     words = dict.fromkeys(("level", "kind", "fault", "meaning"), pl.String)
     numbers = dict.fromkeys(("map", "mended_map", "gain", "threshold"), pl.Float64)
-    columns = {**words, "claims": pl.Int64, **numbers}
-    filled = (*words, "claims", "threshold")
+    columns = {**words, "predictions": pl.Int64, **numbers}
+    filled = (*words, "predictions", "threshold")
     table = read_table(data, columns, filled=filled, among={"level": ("frame", "video")})
     kinds, faults = (pl.col(name).n_unique() for name in ("kind", "fault"))
     cells = table.group_by("level").agg(due=kinds * faults, held=pl.struct("kind", "fault").n_unique())
@@ -605,7 +605,7 @@ def render_event_comparison(found: Any) -> str:
 def _about(run: EventRun) -> dict[str, str]:
     facts, truth = run.facts, run.facts.get("truth", {})
     about = {
-        "predictions": ", ".join(facts.get("claims", [])),
+        "predictions": ", ".join(facts.get("predictions", [])),
         "truth": f"{truth.get('dataset', run.dataset)}, split {facts.get('split') or 'all'}",
         "judged": f"{truth.get('videos', 0):,} videos, {truth.get('boxes', 0):,} true boxes",
         "data digest": build_event_run_facts(run)["data_digest"],

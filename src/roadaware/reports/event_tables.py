@@ -121,7 +121,7 @@ def build_calibration_block(level: str, rows: pl.DataFrame) -> Table:
     cells: list[tuple[TableCell, ...]] = [
         (
             row["kind"],
-            format_count(row["claims"]),
+            format_count(row["predictions"]),
             format_number(row["mean_score"]),
             format_number(row["precision"]),
             format_number(row["ece"]) if row["valid"] else Mark("undefined", "mute", "no predictions"),
@@ -224,7 +224,7 @@ def build_slice_calibration(level: str, rows: Sequence[Mapping[str, Any]]) -> Ta
         (
             row["group"],
             row["kind"],
-            format_count(row["claims"]),
+            format_count(row["predictions"]),
             format_number(row["mean_score"]),
             format_number(row["precision"]),
             Mark("undefined", "mute", "no predictions") if row["ece"] is None else format_number(row["ece"]),

@@ -31,7 +31,7 @@ def format_event_run(run: EventRun) -> str:
     facts, truth, intervals = run.facts, run.facts["truth"], bool(run.resamples)
     where = f"split {facts['split']}" if facts["split"] else "all videos"
     heading = (
-        f"{', '.join(facts['claims'])} on {truth['dataset']}, {where}: {truth['videos']:,} videos, "
+        f"{', '.join(facts['predictions'])} on {truth['dataset']}, {where}: {truth['videos']:,} videos, "
         f"{truth['boxes']:,} true boxes; config {facts['config_name']}"
     )
     parts = [

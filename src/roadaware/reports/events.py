@@ -253,7 +253,7 @@ def build_error_blocks(faults: pl.DataFrame) -> list[Block]:
     """
     levels = faults["level"].unique(maintain_order=True).to_list()
     images = tuple(plot_error_gains(faults.filter(pl.col("level") == level)) for level in levels)
-    met = faults.filter(pl.col("claims") > 0).unique("fault", maintain_order=True)
+    met = faults.filter(pl.col("predictions") > 0).unique("fault", maintain_order=True)
     meanings = tuple(f"{format_name(row['fault'])}: {row['meaning']}" for row in met.iter_rows(named=True))
     return [Pictures(images, "Why predictions fail"), Points(meanings, "What the faults are")]
 
@@ -266,8 +266,8 @@ def plot_error_gains(faults: pl.DataFrame) -> Picture:
     """
     level, threshold = str(faults["level"][0]), float(faults["threshold"][0])
     kinds = faults["kind"].unique(maintain_order=True).to_list()
-    met = faults.group_by("fault", maintain_order=True).agg(pl.col("claims").sum())
-    names = met.filter(pl.col("claims") > 0)["fault"].to_list()
+    met = faults.group_by("fault", maintain_order=True).agg(pl.col("predictions").sum())
+    names = met.filter(pl.col("predictions") > 0)["fault"].to_list()
     cells = {(row["kind"], row["fault"]): row for row in faults.iter_rows(named=True)}
     with set_style():
         figure, axes = create_canvas(FULL, _HEAD_IN + _ROW_IN * max(1, len(kinds)))
@@ -282,13 +282,15 @@ def plot_error_gains(faults: pl.DataFrame) -> Picture:
                 face = colormaps["Blues"](0.04 + 0.86 * share)
                 axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=face, edgecolor="none"))
                 ink = "white" if share > 0.6 else INK
-                says = "–" if gain is None else "0" if not row["claims"] else format_signed(100 * gain, 1)
+                says = (
+                    "–" if gain is None else "0" if not row["predictions"] else format_signed(100 * gain, 1)
+                )
                 axes.text(x, y - 0.1, says, ha="center", va="center", color=ink, fontsize=8.5)
                 tone = "white" if share > 0.6 else GREY
                 axes.text(
                     x,
                     y + 0.27,
-                    format_count(row["claims"]),
+                    format_count(row["predictions"]),
                     ha="center",
                     va="center",
                     color=tone,

@@ -143,7 +143,9 @@ def load(folder: Path) -> Run:
         ) from error
     state, groups = _state(folder / _ROWS, rows)
     labels = None if groups is None else np.array(groups, dtype=object)
-    result = evaluate_samples(state, config, resamples=resamples, seed=seed, groups=labels, n_clipped=n_clipped)
+    result = evaluate_samples(
+        state, config, resamples=resamples, seed=seed, groups=labels, n_clipped=n_clipped
+    )
     return Run(name, state, config, result, resamples, seed, protocol, facts, groups, clips=clips)
 
 
@@ -266,8 +268,34 @@ def _results(folder: Path) -> dict[str, Any]:
             where=str(path),
             hint="Write the run again with this version: `evaluate -o RUN`, `baseline -o RUN`.",
         )
-    results: dict[str, Any] = found
-    return results
+    return _rename_former(found)
+
+
+_FORMER = {"draws": "resamples", "claims": "predictions", "claimed": "predicted", "claim": "prediction"}
+"""Words of keys, columns and configurations in the runs of version 0.8, and what they are called now."""
+
+
+def _rename_former(results: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a run, those of version 0.8 under the names of today.
+
+    >>> _rename_former({"draws": 9, "config": {"missing_claim": "zero", "frame_order": "claims"}})
+    {'resamples': 9, 'config': {'missing_prediction': 'zero', 'frame_order': 'predictions'}}
+    """
+
+    def rename(text: Any) -> Any:
+        for former, name in _FORMER.items():
+            text = text.replace(former, name) if isinstance(text, str) else text
+        return text
+
+    found = {_FORMER.get(key, key): value for key, value in results.items()}
+    if isinstance(config := found.get("config"), dict):
+        found["config"] = {rename(key): rename(value) for key, value in config.items()}
+    if isinstance(rows := found.get("calibration"), list):
+        found["calibration"] = [
+            {_FORMER.get(key, key): value for key, value in row.items()} if isinstance(row, dict) else row
+            for row in rows
+        ]
+    return found
 
 
 def _read_verified(path: Path, stated: str) -> bytes:
@@ -324,12 +352,12 @@ def get_interval_method(resamples: int) -> str:
 
 
 def get_resamples(results: Mapping[str, Any]) -> int:
-    """The number of resamples in the facts of a run (`draws` in those of version 0.8); of a run that names no method, percentiles.
+    """The number of resamples in the facts of a run; of a run that names no method, percentiles.
 
     Args:
         results: facts of the run.
     """
-    return encode_resample_count(int(results["resamples"] if "resamples" in results else results["draws"]), results.get("interval", "percentile"))
+    return encode_resample_count(int(results["resamples"]), results.get("interval", "percentile"))
 
 
 # Numbers of a file that somebody else wrote reach axes and sums.
@@ -347,7 +375,8 @@ def read_table(
 ) -> pl.DataFrame:
     """A table whose columns are as due; the digest of a file says who wrote it last, not that it is right.
 
-    Runs that were written before version 0.9 have no columns of cautions; they get empty ones.
+    Runs that were written before version 0.9 have no columns of cautions, and others under former names; they get
+    empty ones, and those of today.
 
     Args:
         data: the content of a Parquet file.
@@ -362,6 +391,9 @@ def read_table(
         PolarsError: if the file is no table.
     """
     table = read_parquet(data)
+    table = table.rename(
+        {former: name for former, name in _FORMER.items() if former in table.columns and name in columns}
+    )
     below, among = below or {}, among or {}
     for name, kind in columns.items():
         if name not in table.columns and name.startswith("caution_"):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _SUMMARY, _COUNTS, _PICTURES, _PAGE = "summary.parquet", "counts.parquet", "pictures.json", "report.html"
 _LEVEL = "instances_"
-_KEPT = ("truth", "claims", "findings", "by", "routing", "printed")
+_KEPT = ("truth", "predictions", "findings", "by", "routing", "printed")
 
 
 def build_scene_run_facts(run: SceneRun) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def load_scene_run(folder: Path) -> SceneRun:
         # What stands beside the numbers, as it is shown
         facts = {fact: results[fact] for fact in _KEPT if fact in results}
         truth, findings = facts["truth"], facts.get("findings", {})
-        texts = [*truth.get("notes", []), *facts.get("claims", []), *facts.get("lacking", []), *findings]
+        texts = [*truth.get("notes", []), *facts.get("predictions", []), *facts.get("lacking", []), *findings]
         counted = all(type(n) is int for n in findings.values())
         if not all(isinstance(text, str) for text in texts) or not counted:
             raise TypeError("expected what was judged and found, as text and counts")
@@ -283,7 +283,7 @@ def _about(run: SceneRun) -> dict[str, str]:
     row = run.result.counts.row(0, named=True)
     truth = run.facts.get("truth", {})
     about = {
-        "predictions": ", ".join(run.facts.get("claims", [])),
+        "predictions": ", ".join(run.facts.get("predictions", [])),
         "truth": f"{truth.get('dataset') or 'unnamed'} ({truth.get('digest', '')})",
         "judged": f"{row['videos']:,} videos, {row['items']:,} {run.task.items}",
         "resamples": f"{run.resamples:,}, seed {run.seed}",

@@ -92,9 +92,9 @@ def plot_behaviour(graph: BehaviourGraph) -> Picture:
         f"{graph.lanes[arc.subject].name} {arc.predicate} {graph.lanes[arc.object].name} "
         f"(frames {arc.start} to {arc.end})"
         for arc in graph.arcs
-        if not arc.claimed
+        if not arc.predicted
     ]
-    predictions = [arc for arc in graph.arcs if arc.claimed]
+    predictions = [arc for arc in graph.arcs if arc.predicted]
     right = sum(arc.found is True for arc in predictions)
     judged = f", {right} of them right" if any(arc.found is not None for arc in predictions) else ""
     return Picture(
@@ -114,7 +114,7 @@ def _compute_layout(graph: BehaviourGraph) -> tuple[list[float], list[float], li
     for predicted in (False, True):
         first = [len(ends) for ends in slots]
         for k, arc in enumerate(graph.arcs):
-            if arc.claimed is not predicted:
+            if arc.predicted is not predicted:
                 continue
             ends = slots[arc.subject]
             free = (s for s in range(first[arc.subject], len(ends)) if ends[s] <= arc.start)
@@ -167,7 +167,7 @@ def _bar(axes: Axes, arc: Arc, row: float, tops: Sequence[float]) -> None:
 
 def _look(arc: Arc) -> tuple[str, bool, Any]:
     """Colour, whether it is filled, and the line of a bar."""
-    if not arc.claimed:
+    if not arc.predicted:
         return GREEN, arc.found is not False, "-"
     if arc.found is None:
         return BLUE, False, "-"
@@ -183,10 +183,10 @@ def _key(figure: Any, graph: BehaviourGraph) -> None:
         (False, None): "true",
         (True, True): "predicted, right",
         (True, False): "predicted, wrong",
-        (True, None): "claimed",
+        (True, None): "predicted",
     }
     handles = []
-    for predicted, found in dict.fromkeys((arc.claimed, arc.found) for arc in graph.arcs):
+    for predicted, found in dict.fromkeys((arc.predicted, arc.found) for arc in graph.arcs):
         tone, filled, style = _look(Arc(0, 0, "", 0, 0, predicted, found))
         face = tone if filled else "white"
         handles.append(Patch(facecolor=face, edgecolor=tone, linestyle=style, label=names[predicted, found]))
@@ -266,10 +266,10 @@ def plot_confusion(found: Confusion) -> Picture:
 # Images of localised sounds: maps over the outline of the image, and the success curve.
 
 _COLUMNS, _MAPS_HEAD_IN, _GAP_IN, _MAPS_FOOT_IN = 4, 0.42, 0.1, 0.04
-_CLAIMED = 0.5
+_PREDICTED = 0.5
 
 
-def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None = _CLAIMED) -> Picture:
+def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None = _PREDICTED) -> Picture:
     """A panel for each sound: the map in grey tones, the ground-truth boxes, and the edge of what is predicted.
 
     Args:
@@ -624,7 +624,7 @@ def plot_scene_cases(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
         yield plot_strips(strips, title="Sentences, the worst and the best")
     if held.get("success"):
         curves = dict(held["success"])
-        yield plot_success(curves.pop("thresholds"), {name: curves.pop("claims"), **curves}, name)
+        yield plot_success(curves.pop("thresholds"), {name: curves.pop("predictions"), **curves}, name)
     for kind in ("worst", "best"):
         maps = [HeardMap.from_dict(each) for each in held.get(f"{kind}_maps", [])]
         if maps:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from roadaware.analysis.corner_tables import (
-    CLAIMS,
+    PREDICTIONS,
     build_class_lines,
     build_lines,
     build_printed_lines,
@@ -49,7 +49,7 @@ def format_scene_run(run: SceneRun) -> str:
     """One run: what was judged how, every metric beside the baselines, slices and classes."""
     truth = run.facts.get("truth", {})
     heading = (
-        f"{', '.join(run.facts.get('claims', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
+        f"{', '.join(run.facts.get('predictions', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
         f"{_size(run)}; config {run.config_name}"
     )
     found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
@@ -122,7 +122,8 @@ def format_scene_comparison(found: Any) -> str:
     if differ:
         shown = format_table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
         parts.append(f"classes that differ:\n{shown}")
-    note = f"difference = {format_cell(first)} - {format_cell(second)}; {found.resamples} resamples of videos, seed {found.seed}"
+    apart = f"{format_cell(first)} - {format_cell(second)}"
+    note = f"difference = {apart}; {found.resamples} resamples of videos, seed {found.seed}"
     return "\n\n".join([*parts, "\n".join([*format_facts(found.beside), note])])
 
 
@@ -206,7 +207,7 @@ def format_corner_run(run: SceneRun) -> str:
     truth = run.facts.get("truth", {})
     row = run.result.counts.row(0, named=True)
     heading = (
-        f"{', '.join(run.facts.get('claims', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
+        f"{', '.join(run.facts.get('predictions', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
         f"{row['items']:,} images; config {run.config_name}"
     )
     found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
@@ -235,11 +236,11 @@ def _groups(result: SceneResult, *, intervals: bool) -> str:
     columns = select_columns(result)
     rows = []
     for line in build_lines(result):
-        group = line.group if line.answer == CLAIMS else ""
+        group = line.group if line.answer == PREDICTIONS else ""
         rows.append([group, line.answer, *(_format_corner_value(line.rows[heading]) for heading in columns)])
         if (
             intervals
-            and line.answer == CLAIMS
+            and line.answer == PREDICTIONS
             and any((row or {}).get("valid") for row in line.rows.values())
         ):
             ends = (line.rows[heading] or {} for heading in columns)

@@ -173,7 +173,7 @@ def capitalize_text(text: str) -> str:
     return text[:1].upper() + text[1:] if first.islower() else text
 
 
-_ABBREVIATIONS = {"auc": "AUC", "f1": "F1", "tte": "TTE", "claims": "predictions"}
+_ABBREVIATIONS = {"auc": "AUC", "f1": "F1", "tte": "TTE"}
 _NAMES = {
     "auc_thresholded": "AUC, thresholded",
     **{name: name.upper() for name in ("hota", "owta", "idf1", "mota", "moda", "motp")},

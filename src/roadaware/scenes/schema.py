@@ -27,7 +27,7 @@ class Column:
         required: the table must have it.
         nullable: null means unknown.
         to: the table whose key it points to.
-        claimed: only Predictions have it; what is predicted in Float64 stays so.
+        predicted: only Predictions have it; what is predicted in Float64 stays so.
         exact: what comes in Float64 stays so, in Scenes too.
         bounds: smallest and largest value of a number.
         vocabulary: the vocabulary it is an index in; `*` is the one that `kind` in its row names.
@@ -38,7 +38,7 @@ class Column:
     required: bool = False
     nullable: bool = True
     to: str | None = None
-    claimed: bool = False
+    predicted: bool = False
     exact: bool = False
     bounds: tuple[float, float] | None = None
     vocabulary: str | None = None
@@ -67,8 +67,8 @@ _CORNER = {
     "x2_px": "right, x1_px <= x2_px",
     "y2_px": "bottom, y1_px <= y2_px",
 }
-_SCORE = Column("float", "confidence in [0, 1]", claimed=True, bounds=(0, 1))
-_READY = Column("float", "when it was emitted, in seconds of the stream", claimed=True)
+_SCORE = Column("float", "confidence in [0, 1]", predicted=True, bounds=(0, 1))
+_READY = Column("float", "when it was emitted, in seconds of the stream", predicted=True)
 _EVENT_SOURCE = (
     "provenance of `event_frame`: annotated; fallback, made up for a crosser without one; "
     "none, the end of the track of somebody who does not cross"
@@ -112,7 +112,7 @@ TABLES: dict[str, Table] = {
             "ego_speed_kmh": Column("float", "speed of the ego vehicle"),
             "path": Column("text", "where its image lies, in a set of images"),
             "world_SE3_ego": Column("floats", "4x4 pose of the vehicle, row by row", exact=True),
-            "scores": Column("floats", "dense frame scores", claimed=True),
+            "scores": Column("floats", "dense frame scores", predicted=True),
         },
     ),
     "boxes": Table(
@@ -135,10 +135,10 @@ TABLES: dict[str, Table] = {
             "round": Column("int", "round of annotation"),
             "score": _SCORE,
             "scores": Column(
-                "floats", "dense class scores; their (kind, label) stand in meta.json", claimed=True
+                "floats", "dense class scores; their (kind, label) stand in meta.json", predicted=True
             ),
             "ready_s": _READY,
-            "interpolated": Column("bool", "made up between two detections, not seen", claimed=True),
+            "interpolated": Column("bool", "made up between two detections, not seen", predicted=True),
         },
     ),
     "labels": Table(
@@ -162,7 +162,7 @@ TABLES: dict[str, Table] = {
                 "bool",
                 "the boxes within `spans` are predicted for consecutive frames from `start_frame`, "
                 "whatever frames they were found in; null as false",
-                claimed=True,
+                predicted=True,
             ),
             "crossing": Column("text", "whether the pedestrian crosses: not-crossing, crossing, irrelevant"),
             "event_frame": Column("int", "frame of the event (start of crossing)"),
@@ -204,7 +204,7 @@ TABLES: dict[str, Table] = {
             "label": Column("int", "the answer, an index in the vocabulary of `kind`", vocabulary="*"),
             "votes": Column("floats", "annotators' answers, where they are at hand"),
             "split": Column("text", "train, val or test"),
-            "scores": Column("floats", "the model's score of each label of `kind`", claimed=True),
+            "scores": Column("floats", "the model's score of each label of `kind`", predicted=True),
         },
     ),
     "relations": Table(
@@ -248,8 +248,8 @@ TABLES: dict[str, Table] = {
             "frame": Column("int", "the frame that shows where it comes from"),
             "t_s": Column("float", "when it is heard"),
             "label": Column("int", "index in the vocabulary `sound`", vocabulary="sound"),
-            "map": Column("floats", "localisation map, row by row", claimed=True),
-            "map_width": Column("int", "cells in a row of `map`; null for a square map", claimed=True),
+            "map": Column("floats", "localisation map, row by row", predicted=True),
+            "map_width": Column("int", "cells in a row of `map`; null for a square map", predicted=True),
         },
     ),
     "sensors": Table(
@@ -319,13 +319,13 @@ def is_blank(name: str, frame: pl.DataFrame) -> bool:
     return frame.is_empty() and frame.schema == create_empty_table(name).schema
 
 
-def validate_table(name: str, frame: pl.DataFrame, *, claimed: bool) -> pl.DataFrame:
+def validate_table(name: str, frame: pl.DataFrame, *, predicted: bool) -> pl.DataFrame:
     """The table with its columns in their types, or an error that names table, column and first rows.
 
     Args:
         name: which table, a key of `TABLES`.
         frame: its rows.
-        claimed: whether the table belongs to Predictions (which alone may hold scores).
+        predicted: whether the table belongs to Predictions (which alone may hold scores).
 
     Raises:
         InputError: if a column is missing or of the wrong type, a key is null or repeated, a box or an
@@ -341,7 +341,7 @@ def validate_table(name: str, frame: pl.DataFrame, *, claimed: bool) -> pl.DataF
     casts = [
         cast
         for c, column in table.columns.items()
-        if c in schema and (cast := _cast(name, c, column, schema[c], claimed=claimed)) is not None
+        if c in schema and (cast := _cast(name, c, column, schema[c], predicted=predicted)) is not None
     ]
     if casts:
         try:
@@ -405,16 +405,16 @@ def list_index_columns(name: str, frame: pl.DataFrame) -> list[tuple[str, pl.Exp
     return found
 
 
-def _cast(name: str, c: str, column: Column, dtype: pl.DataType, *, claimed: bool) -> pl.Expr | None:
+def _cast(name: str, c: str, column: Column, dtype: pl.DataType, *, predicted: bool) -> pl.Expr | None:
     """The cast that brings a column to its type, None where it has it already."""
-    if column.claimed and not claimed:
+    if column.predicted and not predicted:
         raise InputError(f"table {name}: {c} is a prediction; it belongs to Predictions, not to Scenes")
     wanted = _DTYPES[column.kind]
     if dtype == wanted or (column.kind == "text" and dtype in (pl.Enum, pl.Categorical)):
         return None
     if not _fits(column.kind, dtype):
         raise InputError(f"table {name}: {c} should be {column.kind} ({wanted}), not {dtype}")
-    if (column.claimed or column.exact) and _innermost(dtype) == pl.Float64:
+    if (column.predicted or column.exact) and _innermost(dtype) == pl.Float64:
         return None  # narrowed, scores would tie and overlaps leave their threshold, and both decide metrics
     if isinstance(dtype, pl.Array):
         return None if dtype.inner == pl.Float32 else pl.col(c).cast(pl.Array(pl.Float32, dtype.shape))

@@ -85,7 +85,7 @@ class TableSet:
         InputError: on construction, if a table breaks a law; see `checks`.
     """
 
-    claimed: ClassVar[bool] = False
+    predicted: ClassVar[bool] = False
 
     videos: pl.DataFrame = _table("videos")
     frames: pl.DataFrame = _table("frames")
@@ -105,8 +105,10 @@ class TableSet:
 
     def __post_init__(self) -> None:
         for name in TABLES:
-            object.__setattr__(self, name, validate_table(name, getattr(self, name), claimed=self.claimed))
-        present = self.tables() if not self.claimed else self.filled()
+            object.__setattr__(
+                self, name, validate_table(name, getattr(self, name), predicted=self.predicted)
+            )
+        present = self.tables() if not self.predicted else self.filled()
         check_references(present)
         check_labels(present, self.meta.vocabularies)
 
@@ -132,7 +134,7 @@ class TableSet:
         Raises:
             UsageError: if it is of the other kind.
         """
-        if not isinstance(other, TableSet) or other.claimed != cls.claimed:
+        if not isinstance(other, TableSet) or other.predicted != cls.predicted:
             raise UsageError(f"{cls.__name__} are not made of {type(other).__name__}")
         found = object.__new__(cls)
         for name in (*TABLES, "meta"):
@@ -140,7 +142,7 @@ class TableSet:
         return found
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TableSet) or self.claimed != other.claimed:
+        if not isinstance(other, TableSet) or self.predicted != other.predicted:
             return NotImplemented
         return self.meta == other.meta and all(
             _same(f, other.tables()[name]) for name, f in self.tables().items()
@@ -304,7 +306,7 @@ def _same(a: pl.DataFrame, b: pl.DataFrame) -> bool:
 class Predictions(TableSet):
     """Predictions: the tables of Scenes with `score`, `scores` and `ready_s`."""
 
-    claimed: ClassVar[bool] = True
+    predicted: ClassVar[bool] = True
 
 
 def build_sample_predictions(

@@ -152,12 +152,12 @@ class TiedSpan:
     Args:
         low: (C, T) wrong predictions before right ones.
         high: (C, T) right predictions before wrong ones.
-        claims: how many predictions share class and score with others of which some are right and some wrong.
+        predictions: how many predictions share class and score with others of which some are right and some wrong.
     """
 
     low: Floats
     high: Floats
-    claims: int
+    predictions: int
 
 
 def compute_tied_span(
@@ -185,7 +185,7 @@ def compute_tied_span(
 
     >>> cls, score, hit = np.zeros(2, np.int32), np.ones(2), np.array([[True], [False]])
     >>> found = compute_tied_span(cls, score, hit, np.array([1]), "raw")
-    >>> float(found.low[0, 0]), float(found.high[0, 0]), found.claims
+    >>> float(found.low[0, 0]), float(found.high[0, 0]), found.predictions
     (0.5, 1.0, 2)
     """
     order = np.lexsort((-score, cls))

@@ -430,6 +430,8 @@ def evaluate_baselines(
     for name, extra in fields.items():
         model = fit(scenes, task, name, **{**usual.get(name, {}), **extra})
         predicted = predict(model, scenes)
-        metrics = evaluate(predicted, held, config or PedestrianConfig.default(task), resamples=resamples, seed=seed)
+        metrics = evaluate(
+            predicted, held, config or PedestrianConfig.default(task), resamples=resamples, seed=seed
+        )
         results[name] = Baseline(name, model, held, predicted, metrics)
     return results

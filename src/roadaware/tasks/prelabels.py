@@ -115,7 +115,7 @@ class PrelabelRun:
     Args:
         folder: new, empty, or of the same run.
         settings: JSON-ready; what the pre-labels depend on.
-        claims: proposals.
+        predictions: proposals.
         overwrite: begin anew where another run is.
 
     Raises:
@@ -128,7 +128,7 @@ class PrelabelRun:
     ) -> None:
         if predictions.boxes.is_empty():
             raise UsageError("there are no proposals to name")
-        self.folder, self.claims = folder, predictions
+        self.folder, self.predictions = folder, predictions
         self._hold, goes_on = open_run_folder(folder, RECORD, FORMAT, settings, overwrite=overwrite)
         try:
             if not goes_on:
@@ -174,7 +174,7 @@ class PrelabelRun:
             boxes, crops, gone = _cut_crops(self.parts[number], films, rule)
             self.keep(number, build_prelabels(boxes, namer.scores(crops), labels, top), gone)
             self.named += len(self.parts[number])
-            progress(self.named, len(self.claims.boxes), "boxes")
+            progress(self.named, len(self.predictions.boxes), "boxes")
 
     def keep(self, number: int, rows: pl.DataFrame, gone: Mapping[str, int]) -> None:
         """Write a part.
@@ -214,9 +214,9 @@ class PrelabelRun:
         if whole.is_empty():
             reason = next(iter(gone), "no part is done")
             raise InputError(
-                f"none of {len(self.claims.boxes)} proposals could be looked at; the first: {reason}"
+                f"none of {len(self.predictions.boxes)} proposals could be looked at; the first: {reason}"
             )
-        return add_prelabels(self.claims, whole, labels, note), gone
+        return add_prelabels(self.predictions, whole, labels, note), gone
 
     def _read_part(self, number: int) -> tuple[dict[str, Any], pl.DataFrame] | None:
         """What a part that is done says; None of one that is not, or is damaged."""

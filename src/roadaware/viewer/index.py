@@ -339,7 +339,7 @@ class Index:
             table = self._items[key]
         labels = table["label"].drop_nulls().unique().sort().to_list()
         table = table.filter(pl.col("label") == label) if label else table
-        predictions = run.facts.get("claims") or []
+        predictions = run.facts.get("predictions") or []
         named = [side for side, held in self.opened.predicted.items() if held.name in predictions]
         side = next(iter([*named, *self.opened.predicted]), None)
         rows = self._place(table.head(_MOST_ERRORS), None if side is None else self._sets[side])

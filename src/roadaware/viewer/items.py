@@ -277,11 +277,11 @@ def _gain_of_hits(
 
 
 def _list_actions(result: SceneResult, metric: str, opened: Opened) -> pl.DataFrame:
-    predictions, truth = _rows(result, "claim"), _rows(result, "truth")
+    predictions, truth = _rows(result, "prediction"), _rows(result, "truth")
     predictions = predictions.reverse() if result.config.get("tied_ranks") == "reversed" else predictions
     predictions = predictions.sort("score", descending=True, maintain_order=True).with_columns(part="label")
     n_truth = dict(truth.group_by("label", maintain_order=True).len().rows())
-    if result.config.get("classes") == "with_truth_and_claims":
+    if result.config.get("classes") == "with_truth_and_predictions":
         n_truth = {label: n_truth[label] for label in n_truth.keys() & set(predictions["label"].to_list())}
     wrong, missed = _gain_of_hits(predictions, n_truth, str(result.config.get("ap", "envelope")))
     lost = truth.filter(~pl.col("found"))
@@ -306,7 +306,7 @@ def _list_relations(result: SceneResult, metric: str, opened: Opened) -> pl.Data
     if at:
         share = 1.0 / max(1, len(truth))
         return lost.with_columns(cost=pl.lit(share), fault=pl.lit(MISSED))
-    predictions = _rows(result, "claim").sort("video", "rank", maintain_order=True)
+    predictions = _rows(result, "prediction").sort("video", "rank", maintain_order=True)
     predictions = predictions.with_columns(part="video", label="predicate")
     n_truth = dict(truth.group_by("video", maintain_order=True).len().rows())
     wrong, missed = _gain_of_hits(predictions, n_truth, "envelope")
@@ -382,7 +382,7 @@ def _list_relation_frames(result: SceneResult, metric: str) -> pl.DataFrame:
 def _below(metric: str, column: str, rows: pl.DataFrame) -> pl.DataFrame:
     """The items that do not reach the number's threshold, or, where it is a mean, those that are not perfect."""
     value = pl.col(column).fill_null(0.0)
-    known, at = rows.filter(pl.col(column).is_not_null() | ~pl.col("claimed")), metric.partition("@")[2]
+    known, at = rows.filter(pl.col(column).is_not_null() | ~pl.col("predicted")), metric.partition("@")[2]
     n = max(1, len(known))
     if at:
         return known.filter(value < float(at)).with_columns(cost=pl.lit(1.0 / n), score=value).sort("score")
@@ -393,7 +393,7 @@ def _list_sentences(result: SceneResult, metric: str, opened: Opened) -> pl.Data
     column = "tiou" if "tiou" in metric else "gt_viou" if metric.startswith("gt_") else "viou"
     rows = _below(metric, column, _rows(result, "sentence"))
     fault = (
-        pl.when(~pl.col("claimed"))
+        pl.when(~pl.col("predicted"))
         .then(pl.lit("no answer"))
         .when(pl.col("tiou").fill_null(0.0) < _HALF)
         .then(pl.lit("time"))
@@ -401,7 +401,7 @@ def _list_sentences(result: SceneResult, metric: str, opened: Opened) -> pl.Data
         .then(pl.lit("place"))
         .otherwise(pl.lit("space_time"))
     )
-    said = pl.format("said frames {} to {}", "claimed_start", pl.col("claimed_end") - 1).fill_null(
+    said = pl.format("said frames {} to {}", "predicted_start", pl.col("predicted_end") - 1).fill_null(
         "nothing said"
     )
     rows = rows.with_columns(
@@ -419,7 +419,7 @@ def _list_sentences(result: SceneResult, metric: str, opened: Opened) -> pl.Data
 
 def _list_sounds(result: SceneResult, metric: str, opened: Opened) -> pl.DataFrame:
     rows = _below(metric, "ciou", _rows(result, "sound"))
-    fault = pl.when(~pl.col("claimed")).then(pl.lit("no answer")).when("constant").then(pl.lit("one value"))
+    fault = pl.when(~pl.col("predicted")).then(pl.lit("no answer")).when("constant").then(pl.lit("one value"))
     rows = rows.with_columns(fault=fault.otherwise(pl.lit("place")), label="sound_class")
     if metric.endswith("auc"):
         rows = rows.with_columns(cost=pl.lit(None, pl.Float64), score=1 - pl.col("score")).sort("score")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fitting_claims
+import fitting_predictions
 import numpy as np
 import pytest
 
@@ -187,7 +187,7 @@ def test_a_planted_mistake_is_named_and_undone(
 
 
 def test_scores_that_are_costs_of_relations_are_turned_round() -> None:
-    truth, _ = fitting_claims.relation_sets()
+    truth, _ = fitting_predictions.relation_sets()
     right = [("v0", ["person", "watching", "dog"]), ("v1", ["person", "pushing", "dog"])]
     wrong = [("v0", ["dog", "watching", "person"]), ("v1", ["dog", "hugging", "dog"])]
     results: dict[str, list[dict[str, Any]]] = {"v0": [], "v1": []}

@@ -182,9 +182,9 @@ def test_names_and_the_order_of_boxes_do_not_matter():
     assert first.table.drop("low_video", "high_video").equals(second.table.drop("low_video", "high_video"))
 
 
-TRUTH, CLAIMS = generate_labelling_sets(seed=5, videos=48)
+TRUTH, PREDICTIONS = generate_labelling_sets(seed=5, videos=48)
 _FRAMES = TRUTH.frames.rename({"path": "picture"}).with_columns(width_px=WIDTH, height_px=HEIGHT)
-SENT, _ = select_task_proposals(CLAIMS, _FRAMES, CLASSES)
+SENT, _ = select_task_proposals(PREDICTIONS, _FRAMES, CLASSES)
 _EXACT = Annotator(edge_px=0.0, missed=0.0, wrong=0.0, spurious=0.0, seed=2)
 
 

@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 def official(
     truth: Sequence[Row],
-    claims: Sequence[Row],
+    predictions: Sequence[Row],
     excluded: Iterable[tuple[str, int]],
     *,
     cap: int = 50,
@@ -40,7 +40,7 @@ def official(
     out = set(excluded)
     true_frames = {key: _through_heap(rows, 0) for key, rows in _frames(truth).items() if key not in out}
     pooled: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    for key, rows in _frames(claims).items():
+    for key, rows in _frames(predictions).items():
         if key in out:
             continue
         kept = [row for row in _through_heap(rows, cap) if row[2] < row[4] and row[3] < row[5]]
@@ -55,18 +55,18 @@ def official(
 
 
 def mmaction2(
-    truth: Sequence[Row], claims: Sequence[Row], excluded: Iterable[tuple[str, int]]
+    truth: Sequence[Row], predictions: Sequence[Row], excluded: Iterable[tuple[str, int]]
 ) -> dict[int, float]:
     """Native label id to its average precision; absent without a prediction on a judged frame."""
     out = set(excluded)
     true_frames = {key: _sorted_rows(rows) for key, rows in _frames(truth).items()}
-    claimed = {key: _sorted_rows(rows) for key, rows in _frames(claims).items()}
+    predicted = {key: _sorted_rows(rows) for key, rows in _frames(predictions).items()}
     pooled: dict[int, list[tuple[float, bool]]] = {}
     for key, theirs in true_frames.items():
         if key in out:
             continue
-        for label in {row[1] for row in claimed.get(key, [])}:
-            mine = [row for row in claimed[key] if row[1] == label]
+        for label in {row[1] for row in predicted.get(key, [])}:
+            mine = [row for row in predicted[key] if row[1] == label]
             boxes = [row[2:] for row in theirs if row[1] == label]
             hits = _argmax_hits([row[2:] for row in mine], [row[0] for row in mine], boxes, np.float32)
             pooled.setdefault(label, []).extend((np.float32(score), hit) for score, hit in hits)
@@ -76,19 +76,19 @@ def mmaction2(
 
 def recommended(
     truth: Sequence[Row],
-    claims: Sequence[Row],
+    predictions: Sequence[Row],
     excluded: Iterable[tuple[str, int]],
     named: set[tuple[str, int]],
 ) -> dict[int, float]:
     """The default: greedy matching in the order of the file, on the frames that the truth names."""
     out = set(excluded)
     true_frames = {key: rows for key, rows in _frames(truth).items() if key not in out}
-    claimed = _frames(claims)
+    predicted = _frames(predictions)
     pooled: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for key in sorted(named):
         for label in IDS:
             mine = sorted(
-                (r for r in claimed.get(key, []) if r.label == label), key=lambda r: -_number(r.score)
+                (r for r in predicted.get(key, []) if r.label == label), key=lambda r: -_number(r.score)
             )
             free = [tuple(r[2:6]) for r in true_frames.get(key, []) if r.label == label]
             for row in mine if key not in out else []:
@@ -212,9 +212,9 @@ def scenes_of(
     )
 
 
-def predictions_of(claims: Sequence[Row]) -> Predictions:
+def predictions_of(predictions: Sequence[Row]) -> Predictions:
     """The tables of predicted rows."""
-    boxes, labels, _ = _boxes_and_labels(claims, apart=False)
+    boxes, labels, _ = _boxes_and_labels(predictions, apart=False)
     return Predictions(boxes=boxes, labels=labels, meta=_meta())
 
 

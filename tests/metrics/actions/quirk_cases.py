@@ -18,13 +18,13 @@ class Case:
 
     Args:
         truth: the true rows.
-        claims: the claimed rows.
+        predictions: the predicted rows.
         excluded: frames.
         bare: frames.
     """
 
     truth: Sequence[Row]
-    claims: Sequence[Row]
+    predictions: Sequence[Row]
     excluded: Sequence[tuple[str, int]] = ()
     bare: Sequence[tuple[str, int]] = ()
 
@@ -46,7 +46,7 @@ CASES: dict[str, Case] = {
     "frame_order": Case([at(1, A), at(2, A)], [at(2, FAR, 0.9), at(1, A, 0.9)]),
     "tied_ranks": Case([at(1, A), at(2, A)], [at(1, A, 0.9), at(2, FAR, 0.9)]),
     "numbers": Case([at(1, (0.4, 0.4, 1.0, 0.8))], [at(1, (0.2, 0.4, 0.8, 0.8), 0.9)]),
-    "zero_area_claims": Case([at(1, A)], [at(1, (0.2, 0.2, 0.2, 0.4), 0.9), at(1, A, 0.8)]),
+    "zero_area_predictions": Case([at(1, A)], [at(1, (0.2, 0.2, 0.2, 0.4), 0.9), at(1, A, 0.8)]),
     "empty_frames": Case([at(1, A)], [at(2, A, 0.9), at(1, A, 0.8)], bare=[("v", 2)]),
     "unknown_frames": Case([at(1, A)], [at(7, A, 0.9), at(1, A, 0.8)]),
     "excluded_truth": Case([at(1, A), at(2, A)], [at(1, A, 0.9), at(2, A, 0.8)], excluded=[("v", 2)]),
@@ -62,14 +62,14 @@ OTHER: dict[str, object] = {
     "per_frame_capacity": 1,
     "row_order": "heap",
     "truth_by_person": True,
-    "frame_order": "claims",
+    "frame_order": "predictions",
     "tied_ranks": "reversed",
     "numbers": "single",
-    "zero_area_claims": "dropped",
+    "zero_area_predictions": "dropped",
     "empty_frames": "ignore",
     "unknown_frames": "count",
     "excluded_truth": "counted",
-    "classes": "with_truth_and_claims",
+    "classes": "with_truth_and_predictions",
     "subset": ("action1",),
 }
 """Field to the value beside that of `default`."""
@@ -84,7 +84,7 @@ STREET = Case(
         at(4, A, 0.0),
         at(4, A, 0.0, WAVE),
     ],
-    claims=[
+    predictions=[
         at(9, A, 0.95),
         at(1, A, 0.9),
         at(1, (0.1, 0.14, 0.5, 0.54), 0.8),

@@ -12,7 +12,7 @@ from plain_actions import predictions_of, scenes_of
 from quirk_cases import CASES, OTHER, STREET, Case
 
 from roadaware.datasets import read
-from roadaware.formats.actions import read_action_claims
+from roadaware.formats.actions import read_action_predictions
 from roadaware.metrics.actions import CONFIGS, ActionConfig, evaluate
 from roadaware.metrics.metric_state import SceneResult
 
@@ -30,7 +30,7 @@ def cells(part: str, first: str) -> list[str]:
 
 
 def judged(case: Case, config: ActionConfig) -> SceneResult:
-    return evaluate(predictions_of(case.claims), scenes_of(case.truth, case.excluded, case.bare), config)
+    return evaluate(predictions_of(case.predictions), scenes_of(case.truth, case.excluded, case.bare), config)
 
 
 def shown(value: object) -> str:
@@ -78,11 +78,11 @@ def test_the_real_files_give_what_was_worked_by_hand(name: str) -> None:
     if not folder.is_dir():
         pytest.skip(f"no AVA files in {folder}")
     truth = read("ava", folder / "gt.csv", cache=False, labels=str(folder / "action_list.txt"))
-    result = evaluate(read_action_claims(folder / "pred.csv", truth), truth, CONFIGS[name]())
+    result = evaluate(read_action_predictions(folder / "pred.csv", truth), truth, CONFIGS[name]())
     of_classes = [result.value(f"ap@0.5:{label}") for label in ("action1", "action2", "action3")]
     assert of_classes == pytest.approx([(1 / 2 + 2 / 11) / 4, 0.0, 1 / 9], abs=1e-12)
     assert cells("By hand", "0.1705")[-1] == f"{result.value('map@0.5'):.4f}"
-    hits = result.instances("claim").filter("hit")
+    hits = result.instances("prediction").filter("hit")
     assert sorted(hits.select("label", "score").rows()) == sorted(
         [("action1", 0.06), ("action1", 0.64), ("action3", 0.138), ("action3", 0.681)]
     )

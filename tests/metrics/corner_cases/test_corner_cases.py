@@ -46,7 +46,7 @@ def truth_of(boxes: list[dict[str, Any]], pictures: int = 2, **meta: Any) -> Sce
     )
 
 
-def claims_of(boxes: list[dict[str, Any]], **notes: Any) -> Predictions:
+def predictions_of(boxes: list[dict[str, Any]], **notes: Any) -> Predictions:
     """Predictions; corners are given as one list."""
     rows = [
         {
@@ -75,14 +75,14 @@ def worked() -> tuple[Scenes, Predictions]:
             {"at": (0, 50, 40, 90), "video": "b"},
         ]
     )
-    claims = claims_of(
+    predictions = predictions_of(
         [
             {"at": (0, 0, 10, 6), "novel": True, "score": 0.4},
             {"at": (100, 0, 200, 100), "common": "vehicle", "score": 0.9},
             {"at": (50, 50, 60, 70), "video": "b", "common": "vehicle", "score": 0.3},
         ]
     )
-    return truth, claims
+    return truth, predictions
 
 
 def test_worked_by_hand() -> None:
@@ -107,51 +107,53 @@ def test_worked_by_hand() -> None:
 
 def test_an_object_at_the_bound_of_two_sizes_belongs_to_both() -> None:
     truth = truth_of([{"at": (0, 0, 32, 32)}, {"at": (0, 0, 96, 96), "video": "b"}])
-    found = evaluate(claims_of([{"at": (0, 0, 32, 32), "novel": True, "score": 0.4}]), truth, EVERY).values()
+    found = evaluate(
+        predictions_of([{"at": (0, 0, 32, 32), "novel": True, "score": 0.4}]), truth, EVERY
+    ).values()
     assert found["corner_ar_small"] == 1
     assert found["corner_ar_medium"] == pytest.approx(1 / 2)
     assert found["corner_ar_large"] == 0
 
 
 def test_corner_cases_alone_give_no_precision_unless_it_is_asked_for() -> None:
-    truth, claims = worked()
-    usual = evaluate(claims, truth)
+    truth, predictions = worked()
+    usual = evaluate(predictions, truth)
     assert usual.value("corner_ap") is None
     assert "would count as false" in usual.row("corner_ap")["reason"]
     assert usual.value("common_ap") is not None, "a car that is no corner case is annotated"
     rare = truth.with_tables(boxes=truth.boxes.with_columns(corner_case=pl.lit(value=True)))
-    assert evaluate(claims, rare).value("common_ap") is None
-    never = evaluate(claims, truth, CornerConfig(precision="never"))
+    assert evaluate(predictions, rare).value("common_ap") is None
+    never = evaluate(predictions, truth, CornerConfig(precision="never"))
     assert not any("_ap" in metric for metric in never.values())
 
 
 def test_common_corner_cases_alone() -> None:
-    truth, claims = worked()
-    alone = evaluate(claims, truth, CornerConfig(common_truth="corner"))
+    truth, predictions = worked()
+    alone = evaluate(predictions, truth, CornerConfig(common_truth="corner"))
     assert alone.value("common_ar") == 0
     assert alone.row("common_ar")["n"] == 1
 
 
-def test_what_claims_cannot_answer_is_undefined_with_the_reason() -> None:
-    truth, claims = worked()
-    plain = Predictions(boxes=claims.boxes.drop("common", "novel"))
+def test_what_predictions_cannot_answer_is_undefined_with_the_reason() -> None:
+    truth, predictions = worked()
+    plain = Predictions(boxes=predictions.boxes.drop("common", "novel"))
     found = evaluate(plain, truth)
     assert found.value("corner_ar") == pytest.approx(1.3 / 3)
     assert found.value("common_ar") is None
     assert found.row("novel_ar")["reason"] == "the predictions do not say what they are"
-    told = claims.with_tables(meta=Meta(notes={UNANSWERED: {"novel": "no class for it"}}))
+    told = predictions.with_tables(meta=Meta(notes={UNANSWERED: {"novel": "no class for it"}}))
     assert evaluate(told, truth).row("novel_ar")["reason"] == "no class for it"
     assert evaluate(told, truth).value("common_ar") == pytest.approx(0.5)
 
 
-def test_no_claims_find_nothing() -> None:
-    truth, claims = worked()
-    none = claims.with_tables(boxes=claims.boxes.head(0))
+def test_no_predictions_find_nothing() -> None:
+    truth, predictions = worked()
+    none = predictions.with_tables(boxes=predictions.boxes.head(0))
     found = evaluate(none, truth, EVERY).values()
     assert found["corner_ar"] == found["common_ar"] == found["all_ap"] == 0
 
 
-def test_the_truth_claimed_is_found_whole() -> None:
+def test_the_truth_predicted_is_found_whole() -> None:
     truth, _ = worked()
     corners = ("x1_px", "y1_px", "x2_px", "y2_px")
     boxes = truth.boxes.select("box", "video", "frame", *corners, "common", "novel", score=pl.lit(0.5))
@@ -163,15 +165,15 @@ def test_the_truth_claimed_is_found_whole() -> None:
 
 
 def test_the_order_of_rows_changes_nothing() -> None:
-    truth, claims = worked()
+    truth, predictions = worked()
     turned = truth.with_tables(boxes=truth.boxes.reverse(), frames=truth.frames.reverse())
-    back = claims.with_tables(boxes=claims.boxes.reverse())
-    assert evaluate(back, turned, EVERY).values() == evaluate(claims, truth, EVERY).values()
+    back = predictions.with_tables(boxes=predictions.boxes.reverse())
+    assert evaluate(back, turned, EVERY).values() == evaluate(predictions, truth, EVERY).values()
 
 
 def test_trivial_answers_stand_beside_every_number() -> None:
-    truth, claims = worked()
-    found = evaluate(claims, truth, by=("weather",))
+    truth, predictions = worked()
+    found = evaluate(predictions, truth, by=("weather",))
     # The whole image meets the car (IoU 0.5) and nothing else.
     assert found.baselines["whole image"]["common_ar50"] == pytest.approx(1 / 2)
     assert found.baselines["whole image"]["corner_ar50"] == 0
@@ -180,17 +182,17 @@ def test_trivial_answers_stand_beside_every_number() -> None:
     assert within["weather: Clear"]["whole image"]["common_ar50"] == 1
     recalled = {name for name in found.values() if "_ap" not in name and ":" not in name}
     assert set(within["weather: Clear"]["random boxes"]) == recalled
-    assert evaluate(claims, truth).baselines == found.baselines
+    assert evaluate(predictions, truth).baselines == found.baselines
     sizeless = truth.with_tables(videos=truth.videos.drop("width_px", "height_px"))
-    bare = evaluate(claims, sizeless)
+    bare = evaluate(predictions, sizeless)
     assert bare.baselines == {}
     assert any("unknown size" in note for note in bare.notes)
 
 
 @pytest.mark.parametrize("config", [CornerConfig(), EVERY, CornerConfig.coda2022()])
-def test_trivial_answers_are_judged_as_the_claims_are(config: CornerConfig) -> None:
-    truth, claims = worked()
-    found = evaluate(claims, truth, config)
+def test_trivial_answers_are_judged_as_the_predictions_are(config: CornerConfig) -> None:
+    truth, predictions = worked()
+    found = evaluate(predictions, truth, config)
     for answer in found.baselines.values():
         assert set(answer) == {name for name in found.values() if ":" not in name}
     # One prediction an image and class, of which the vehicle's alone is right, at an overlap of 0.5; the
@@ -204,29 +206,31 @@ def test_trivial_answers_are_judged_as_the_claims_are(config: CornerConfig) -> N
 
 
 def test_slices_are_the_parts_alone() -> None:
-    truth, claims = worked()
-    found = evaluate(claims, truth, EVERY, by=("weather", "density"))
+    truth, predictions = worked()
+    found = evaluate(predictions, truth, EVERY, by=("weather", "density"))
     alone = evaluate(
-        claims.with_tables(boxes=claims.boxes.filter(pl.col("video") == "a")), truth.only(["a"]), EVERY
+        predictions.with_tables(boxes=predictions.boxes.filter(pl.col("video") == "a")),
+        truth.only(["a"]),
+        EVERY,
     )
     there = {metric: value for metric, value in found.values("weather: Clear").items() if value is not None}
     assert there == {metric: value for metric, value in alone.values().items() if value is not None}
     with pytest.raises(UsageError, match="period"):
-        evaluate(claims, truth, by=("period",))
+        evaluate(predictions, truth, by=("period",))
 
 
 def test_a_slice_without_objects_is_undefined() -> None:
-    truth, claims = worked()
+    truth, predictions = worked()
     wider = truth_of([{"at": (0, 0, 5, 5)}], pictures=3)
     both = wider.with_tables(boxes=truth.boxes)
-    found = evaluate(claims, both, by=("density",))
+    found = evaluate(predictions, both, by=("density",))
     assert found.groups == ("density: 0", "density: 2-4")
     assert set(found.values("density: 0").values()) == {None}
     assert found.row("corner_ar", "density: 0")["reason"] == "there is no such object"
 
 
 def test_super_classes_and_classes() -> None:
-    truth, claims = worked()
+    truth, predictions = worked()
     kinds = {
         "corner": ("dog", "car", "pedestrian", "cone"),
         "corner_super": ("animal", "vehicle", "facility"),
@@ -234,7 +238,7 @@ def test_super_classes_and_classes() -> None:
     rows = [(0, "corner", 0), (3, "corner", 3), (0, "corner_super", 0), (3, "corner_super", 2)]
     labels = pl.DataFrame(rows, schema=["box", "kind", "label"], orient="row")
     named = truth.with_tables(labels=labels, meta=Meta(vocabularies=kinds))
-    found = evaluate(claims, named)
+    found = evaluate(predictions, named)
     classes = found.classes()
     assert classes["animal"]["corner_ar"]["value"] == pytest.approx(0.3)
     assert classes["facility"]["corner_ar50"]["value"] == 0
@@ -254,7 +258,7 @@ def test_super_classes_and_classes() -> None:
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scenes, Predictions, JudgedCorners]:
     truth, results = random_set(2, pictures=10)
-    scenes, claims = read_back(truth, results, tmp_path_factory.mktemp("set"))
+    scenes, predictions = read_back(truth, results, tmp_path_factory.mktemp("set"))
     common = np.where(scenes.boxes["box"].to_numpy() % 2 == 0, "vehicle", None)
     scenes = with_corners(scenes, [n % 3 > 0 for n in range(len(scenes.boxes))])
     scenes = scenes.with_tables(
@@ -263,29 +267,29 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scenes, Prediction
             novel=pl.Series(common == None),  # noqa: E711
         )
     )
-    n = len(claims.boxes)
+    n = len(predictions.boxes)
     said = np.where(np.arange(n) % 3 == 0, "vehicle", None)
-    claims = claims.with_tables(
-        boxes=claims.boxes.with_columns(
+    predictions = predictions.with_tables(
+        boxes=predictions.boxes.with_columns(
             common=pl.Series(said, dtype=pl.String),
             novel=pl.Series(np.arange(n) % 2 == 0),
             score=pl.Series(np.random.default_rng(1).permutation(n) / n),
         )
     )
-    state = evaluate(claims, scenes, replace(EVERY, groups=(*EVERY.groups, "classes"))).state
+    state = evaluate(predictions, scenes, replace(EVERY, groups=(*EVERY.groups, "classes"))).state
     assert isinstance(state, JudgedCorners)
-    return scenes, claims, state
+    return scenes, predictions, state
 
 
 def test_parts_merge_to_the_whole(judged: tuple[Scenes, Predictions, JudgedCorners]) -> None:
-    scenes, claims, whole = judged
+    scenes, predictions, whole = judged
     names = list(whole.videos)
     parts = []
     for part in (names[:4], names[4:]):
-        boxes = claims.boxes.filter(pl.col("video").cast(pl.String).is_in(part))
+        boxes = predictions.boxes.filter(pl.col("video").cast(pl.String).is_in(part))
         one = evaluate(
-            claims.with_tables(
-                boxes=boxes, labels=claims.labels.filter(pl.col("box").is_in(boxes["box"].implode()))
+            predictions.with_tables(
+                boxes=boxes, labels=predictions.labels.filter(pl.col("box").is_in(boxes["box"].implode()))
             ),
             scenes.only(part),
             whole.config,
@@ -331,42 +335,42 @@ def test_a_state_survives_its_file(judged: tuple[Scenes, Predictions, JudgedCorn
 
 
 def test_intervals_hold_the_value(judged: tuple[Scenes, Predictions, JudgedCorners]) -> None:
-    scenes, claims, _ = judged
-    found = evaluate(claims, scenes, resamples=60)
+    scenes, predictions, _ = judged
+    found = evaluate(predictions, scenes, resamples=60)
     row = found.row("corner_ar")
     assert row["low_video"] <= row["value"] <= row["high_video"]
     assert as_json(found)["intervals"]["corner_ar"] == [row["low_video"], row["high_video"]]
-    assert evaluate(claims, scenes, resamples=60).summary.equals(found.summary)
+    assert evaluate(predictions, scenes, resamples=60).summary.equals(found.summary)
 
 
 def test_what_is_left_out_is_counted() -> None:
-    truth, claims = worked()
+    truth, predictions = worked()
     boxes = truth.boxes.with_columns(ignore=pl.col("box") == 3)
-    extra = claims.boxes.head(1).with_columns(box=pl.lit(9, dtype=pl.Int64), video=pl.lit("z"))
-    foreign = claims.with_tables(boxes=pl.concat([claims.boxes, extra]))
+    extra = predictions.boxes.head(1).with_columns(box=pl.lit(9, dtype=pl.Int64), video=pl.lit("z"))
+    foreign = predictions.with_tables(boxes=pl.concat([predictions.boxes, extra]))
     found = evaluate(foreign, truth.with_tables(boxes=boxes))
     assert found.left_out == {
         "predictions on images that the truth lacks": 1,
         "objects that are marked as not asked for": 1,
     }
     assert found.row("corner_ar")["n"] == 2
-    nobody = evaluate(claims, truth.with_tables(boxes=truth.boxes.drop("corner_case")))
+    nobody = evaluate(predictions, truth.with_tables(boxes=truth.boxes.drop("corner_case")))
     assert any("all are taken for corner cases" in note for note in nobody.notes)
     assert nobody.row("corner_ar")["n"] == 4
 
 
 def test_refusals() -> None:
-    truth, claims = worked()
+    truth, predictions = worked()
     with pytest.raises(InputError, match="score"):
-        evaluate(claims.with_tables(boxes=claims.boxes.drop("score")), truth)
-    lost = claims.with_tables(boxes=claims.boxes.with_columns(frame=pl.lit(7, dtype=pl.Int64)))
+        evaluate(predictions.with_tables(boxes=predictions.boxes.drop("score")), truth)
+    lost = predictions.with_tables(boxes=predictions.boxes.with_columns(frame=pl.lit(7, dtype=pl.Int64)))
     with pytest.raises(InputError, match="none of 3 predictions is about one of the 2 images"):
         evaluate(lost, truth)
     blank = truth.with_tables(frames=truth.frames.with_columns(annotated=pl.lit(value=False)))
     with pytest.raises(InputError, match="no annotated frame"):
-        evaluate(claims, blank)
+        evaluate(predictions, blank)
     with pytest.raises(InputError, match="none of 0 true boxes"):
-        evaluate(claims, truth.with_tables(boxes=truth.boxes.head(0)))
+        evaluate(predictions, truth.with_tables(boxes=truth.boxes.head(0)))
     with pytest.raises(UsageError, match="rise"):
         CornerConfig(max_detections=(10, 1, 100))
     with pytest.raises(UsageError, match="groups are some of"):

@@ -118,14 +118,16 @@ def scenes(speeds: list[float | None]) -> Scenes:
 def test_objects_that_stand_clear_are_not_asked_for() -> None:
     truth = add_blocking(scenes([50.0]))
     assert truth.boxes["blocks_path"].to_list() == [True, False, None]
-    claims = Predictions(boxes=truth.boxes.head(1).drop("corner_case", "blocks_path").with_columns(score=0.5))
-    found = evaluate(claims, truth, CornerConfig(risk="blocking"))
+    predictions = Predictions(
+        boxes=truth.boxes.head(1).drop("corner_case", "blocks_path").with_columns(score=0.5)
+    )
+    found = evaluate(predictions, truth, CornerConfig(risk="blocking"))
     assert found.row("corner_ar")["n"] == 2, "what is not known is asked for"
     assert found.value("corner_ar50") == 0.5
-    assert evaluate(claims, truth).row("corner_ar")["n"] == 3
+    assert evaluate(predictions, truth).row("corner_ar")["n"] == 3
     assert "1 corner cases block no path and are not asked for" in found.notes
     with pytest.raises(InputError, match="no blocks_path"):
-        evaluate(claims, scenes([50.0]), CornerConfig(risk="blocking"))
+        evaluate(predictions, scenes([50.0]), CornerConfig(risk="blocking"))
 
 
 def test_speeds_are_in_km_per_hour() -> None:

@@ -28,7 +28,7 @@ def truth() -> Objects:
     return replace(held, sizes=np.array([[200.0, 100.0], [np.nan, np.nan], [40.0, 30.0]]))
 
 
-def test_the_whole_of_each_picture_of_known_size_is_claimed_once() -> None:
+def test_the_whole_of_each_picture_of_known_size_is_predicted_once() -> None:
     found = propose_whole_images(truth())
     assert found.item.tolist() == [0, 2]
     assert found.corners.tolist() == [[0, 0, 200, 100], [0, 0, 40, 30]]

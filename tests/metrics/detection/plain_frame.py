@@ -11,7 +11,7 @@ from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.scenes.tables import Predictions, Scenes
 
 Box = tuple[float, float, float, float]
-Claim = tuple[tuple[str, int], float, Box]
+Prediction = tuple[tuple[str, int], float, Box]
 Truth = dict[tuple[str, int], list[Box]]
 
 
@@ -44,9 +44,9 @@ def _edges(row: dict[str, Any], tables: Any, scenes: Scenes, size: tuple[int, in
     return row["x1_px"] * x, row["y1_px"] * y, row["x2_px"] * x, row["y2_px"] * y
 
 
-def claims(
+def detections(
     predictions: Predictions, scenes: Scenes, kind: str, label: str, config: DetectionConfig
-) -> list[Claim]:
+) -> list[Prediction]:
     """The predictions of a class in annotated frames: videos in the truth's order, then frame, then row."""
     kinds = predictions.meta.notes["dense_scores"]["boxes"]
     column = 0
@@ -61,7 +61,7 @@ def claims(
         score = row["score"] if kind == "agentness" else row["scores"][column]
         edges = _edges(row, predictions, scenes, config.frame_size_px)
         by_frame.setdefault((row["video"], row["frame"]), []).append((score, edges))
-    found: list[Claim] = []
+    found: list[Prediction] = []
     for video in scenes.videos["video"].to_list():
         for frame in [f for f, v in frames if v == video]:
             rows = by_frame.get((video, frame), [])
@@ -73,11 +73,11 @@ def claims(
     return found
 
 
-def hits(found: Sequence[Claim], truth: Truth, threshold: float) -> list[bool]:
+def hits(found: Sequence[Prediction], truth: Truth, threshold: float) -> list[bool]:
     """Whether each prediction is right, by falling score, equal ones in their order."""
     left = {key: list(boxes) for key, boxes in truth.items()}
     marks = []
-    for key, _, edges in sorted(found, key=lambda claim: -claim[1]):
+    for key, _, edges in sorted(found, key=lambda prediction: -prediction[1]):
         best, which = -1.0, -1
         for j, box in enumerate(left.get(key, [])):
             if iou(edges, box) > best:
@@ -134,5 +134,5 @@ def frame_ap(
     n = sum(len(boxes) for boxes in truth.values())
     if not n and config.empty_classes == "skip":
         return float("nan")
-    found = claims(predictions, scenes, kind, label, config)
+    found = detections(predictions, scenes, kind, label, config)
     return average_precision(hits(found, truth, threshold), n, config.ap)

@@ -118,15 +118,15 @@ def video_hits(
 ) -> tuple[list[tuple[int, bool]], int]:
     """(tube, whether it is a hit) of the predictions of a class, best first, and the number of true tubes."""
     size = config.frame_size_px
-    claims = tubes_of(predictions, scenes, size, kind, label)
+    detections = tubes_of(predictions, scenes, size, kind, label)
     if config.min_tube_score is not None:
-        claims = [claim for claim in claims if claim[2] > config.min_tube_score]
+        detections = [prediction for prediction in detections if prediction[2] > config.min_tube_score]
     truth = [tube for tube in tubes_of(scenes, scenes, size, kind, label) if tube[3]]
     left: dict[str, list[Tube]] = {}
     for video, _, _, tube in truth:
         left.setdefault(video, []).append(tube)
     hits = []
-    for video, number, _, tube in sorted(claims, key=lambda claim: -claim[2]):
+    for video, number, _, tube in sorted(detections, key=lambda prediction: -prediction[2]):
         asked = left.get(video, [])
         values = [tube_overlap(tube, true, overlap, config) for true in asked]
         best = int(np.argmax(values)) if values else -1

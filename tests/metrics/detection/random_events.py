@@ -24,7 +24,7 @@ def event_set(
     extra: float = 1.0,
     tied: bool = False,
     size: tuple[int, int] = (640, 480),
-    claimed_size: tuple[int, int] | None = None,
+    predicted_size: tuple[int, int] | None = None,
 ) -> tuple[Scenes, Predictions]:
     """A truth and predictions that meet some of it.
 
@@ -36,11 +36,11 @@ def event_set(
         extra: mean number of predictions on nothing of a frame.
         tied: whether scores are rounded so that many are equal.
         size: of the images.
-        claimed_size: in which the predictions are given.
+        predicted_size: in which the predictions are given.
     """
     rng = np.random.default_rng(seed)
     names = [f"v{k}" for k in range(videos)]
-    annotated, truth, labels, av, claims, ego = [], [], [], [], [], []
+    annotated, truth, labels, av, predictions, ego = [], [], [], [], [], []
     for video in names:
         for frame in range(frames):
             annotated.append((video, frame, bool(rng.random() < 0.85)))
@@ -55,12 +55,16 @@ def event_set(
                 held = [(kind, int(k)) for kind, k in _labels(rng)]
                 labels += [(number, kind, label) for kind, label in held]
                 n = int(rng.integers(0, 3))
-                claims += [_claim(rng, video, frame, _shaken(rng, edges), held, tied) for _ in range(n)]
+                predictions += [
+                    _prediction(rng, video, frame, _shaken(rng, edges), held, tied) for _ in range(n)
+                ]
             n = int(rng.poisson(extra))
-            claims += [_claim(rng, video, frame, _box(rng, size), [], tied) for _ in range(n)]
-    shown = claimed_size or size
+            predictions += [_prediction(rng, video, frame, _box(rng, size), [], tied) for _ in range(n)]
+    shown = predicted_size or size
     factor = np.array([shown[0] / size[0], shown[1] / size[1]] * 2)
-    return _scenes(names, annotated, truth, labels, av, size), _predictions(names, claims, ego, shown, factor)
+    return _scenes(names, annotated, truth, labels, av, size), _predictions(
+        names, predictions, ego, shown, factor
+    )
 
 
 def _labels(rng: np.random.Generator) -> list[tuple[str, int]]:
@@ -86,7 +90,7 @@ def _scores(rng: np.random.Generator, n: int, tied: bool) -> list[float]:
     return (np.round(values, 1) if tied else values).astype(np.float32).tolist()
 
 
-def _claim(rng, video, frame, edges, held, tied):
+def _prediction(rng, video, frame, edges, held, tied):
     width = sum(len(labels) for kind, labels in KINDS.items() if kind != "agentness")
     values = np.array(_scores(rng, width, tied))
     for kind, label in held:
@@ -110,11 +114,11 @@ def _scenes(names, annotated, truth, labels, av, size) -> Scenes:
     )
 
 
-def _predictions(names, claims, ego, size, factor) -> Predictions:
+def _predictions(names, predictions, ego, size, factor) -> Predictions:
     width = sum(len(labels) for kind, labels in KINDS.items() if kind != "agentness")
     schema = {"video": pl.String, "frame": pl.Int64}
     edges = ("x1_px", "y1_px", "x2_px", "y2_px")
-    scaled = [(*c[:2], *(np.array(c[2:6]) * factor).tolist(), *c[6:]) for c in claims]
+    scaled = [(*c[:2], *(np.array(c[2:6]) * factor).tolist(), *c[6:]) for c in predictions]
     boxes = _table(
         scaled,
         {

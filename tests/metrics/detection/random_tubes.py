@@ -11,7 +11,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 KINDS = {"agentness": ("agent",), "agent": ("Ped", "Car", "Bus"), "action": ("Stop", "Mov", "Xing", "Never")}
 OTHER_ORDER = {"agentness": ("agent",), "agent": ("Bus", "Ped", "Car"), "action": ("Xing", "Mov", "Stop")}
-SIZE, CLAIMED_SIZE = (640, 480), (682, 512)
+SIZE, PREDICTED_SIZE = (640, 480), (682, 512)
 _EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")
 
 
@@ -57,20 +57,20 @@ def tube_set(
         consecutive: whether some predictions are for consecutive frames.
     """
     rng = np.random.default_rng(seed)
-    truth, claims = _Rows(), _Rows()
+    truth, predictions = _Rows(), _Rows()
     names = [f"v{k}" for k in range(videos)]
     for video in names:
         for _ in range(rng.poisson(tracks)):
             number, boxes = _track(rng, frames, holes, tied)
             track = truth.path(video, number, boxes)
-            _derive(rng, truth, track, video, number, claimed=None)
+            _derive(rng, truth, track, video, number, predicted=None)
             for _ in range(rng.integers(0, 3)):
-                _claim(rng, claims, video, number, boxes, tied, consecutive, frames)
+                _prediction(rng, predictions, video, number, boxes, tied, consecutive, frames)
         number, boxes = _track(rng, frames, holes, tied)
-        _claim(rng, claims, video, number, boxes, tied, consecutive, frames)
+        _prediction(rng, predictions, video, number, boxes, tied, consecutive, frames)
     number, boxes = _track(rng, frames, holes, tied)
-    _claim(rng, claims, "unknown", number, boxes, tied, consecutive, frames)
-    return _scenes(names, truth), _predictions(names, claims)
+    _prediction(rng, predictions, "unknown", number, boxes, tied, consecutive, frames)
+    return _scenes(names, truth), _predictions(names, predictions)
 
 
 def _track(
@@ -88,32 +88,34 @@ def _track(
     return number, [np.maximum(np.concatenate([at, at + side]), 0).astype(np.float32) for at in starts]
 
 
-def _claim(rng, claims, video, number, boxes, tied, consecutive, frames):
+def _prediction(rng, predictions, video, number, boxes, tied, consecutive, frames):
     keep = [k for k in range(len(number)) if rng.random() < 0.9] or [0]
     shift = 0.0 if tied else 5.0
     moved = [boxes[k] + rng.normal(0, shift, 4) if shift else boxes[k] for k in keep]
     shaken = [np.concatenate([np.minimum(b[:2], b[2:]), np.maximum(b[:2], b[2:])]) for b in moved]
-    scaled = [box * np.array([CLAIMED_SIZE[0] / SIZE[0], CLAIMED_SIZE[1] / SIZE[1]] * 2) for box in shaken]
+    scaled = [
+        box * np.array([PREDICTED_SIZE[0] / SIZE[0], PREDICTED_SIZE[1] / SIZE[1]] * 2) for box in shaken
+    ]
     number = [number[k] for k in keep]
-    path = claims.path(video, number, scaled, score=_score(rng, tied))
-    _derive(rng, claims, path, video, number, claimed=(tied, consecutive))
+    path = predictions.path(video, number, scaled, score=_score(rng, tied))
+    _derive(rng, predictions, path, video, number, predicted=(tied, consecutive))
 
 
-def _derive(rng, rows, parent, video, number, claimed):
+def _derive(rng, rows, parent, video, number, predicted):
     """Labelled tubes of a track: whole, or cut into spans, some of them without a box."""
     for kind, n in (("agent", 3), ("action", 3)):
         for label in rng.permutation(n)[: rng.integers(0, 3)].tolist():
-            if claimed is None and (kind, label) == ("agent", 2):
+            if predicted is None and (kind, label) == ("agent", 2):
                 continue
             ends = sorted(rng.integers(number[0], number[-1] + 3, 4).tolist())
             spans = [[number[0], number[-1] + 1]] if rng.random() < 0.6 else [ends[:2], ends[2:]]
             columns: dict[str, Any] = {"parent": parent, "kind": kind, "spans": spans, "video": video}
-            if claimed is not None:
-                _, consecutive = claimed
+            if predicted is not None:
+                _, consecutive = predicted
                 columns["consecutive"] = bool(consecutive and rng.random() < 0.5)
                 columns["start_frame"] = spans[0][0]
             tube = rows.tube(**columns)
-            score = {} if claimed is None else {"score": _score(rng, claimed[0])}
+            score = {} if predicted is None else {"score": _score(rng, predicted[0])}
             rows.labels.append({"tube": tube, "kind": kind, "label": label, **score})
 
 
@@ -144,11 +146,11 @@ def _scenes(names: list[str], rows: _Rows) -> Scenes:
 
 def _predictions(names: list[str], rows: _Rows) -> Predictions:
     score = {"score": pl.Float64}
-    claimed = {**_TUBE, "consecutive": pl.Boolean, "start_frame": pl.Int64, **score}
+    predicted = {**_TUBE, "consecutive": pl.Boolean, "start_frame": pl.Int64, **score}
     return Predictions(
-        videos=_videos([*names, "unknown"], CLAIMED_SIZE),
+        videos=_videos([*names, "unknown"], PREDICTED_SIZE),
         boxes=pl.DataFrame(rows.boxes, schema=_BOX).with_row_index("box"),
-        tubes=pl.DataFrame(rows.tubes, schema=claimed),
+        tubes=pl.DataFrame(rows.tubes, schema=predicted),
         tube_labels=pl.DataFrame(rows.labels, schema={**_LABEL, **score}),
         meta=Meta(vocabularies=OTHER_ORDER),
     )

@@ -123,8 +123,8 @@ def test_a_vocabulary_may_have_one_label() -> None:
     single = predictions.frames.with_columns(
         pl.Series("scores", [[0.9], [0.1]], dtype=pl.Array(pl.Float32, 1))
     )
-    claims = Predictions(frames=single, meta=set_score_layout(alone, "frames", ["av_action"]))
-    found = prepare_labels(claims, replace(scenes, meta=alone), CONFIGS[1]).matches()
+    detections = Predictions(frames=single, meta=set_score_layout(alone, "frames", ["av_action"]))
+    found = prepare_labels(detections, replace(scenes, meta=alone), CONFIGS[1]).matches()
     assert found.hit[:, 0].tolist() == [True, True]
 
 

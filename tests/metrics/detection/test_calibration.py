@@ -41,10 +41,10 @@ def row(table: pl.DataFrame, **at: str | None) -> dict[str, object]:
 def test_the_gap_between_score_and_precision_is_the_error() -> None:
     table = build_calibration_table(matches(), 0.5)
     car = row(table, group=None, label="Car")
-    assert (car["claims"], car["precision"]) == (4, 0.5)
+    assert (car["predictions"], car["precision"]) == (4, 0.5)
     assert car["ece"] == pytest.approx(0.4)
     ped = row(table, group=None, label="Ped")
-    assert ped["claims"] == 1  # the prediction of 0.01 is below the floor
+    assert ped["predictions"] == 1  # the prediction of 0.01 is below the floor
     assert ped["ece"] == pytest.approx(0.8)
     whole = row(table, group=None, kind="agent", label=None)
     assert whole["ece"] == pytest.approx((4 * 0.4 + 0.8) / 5)
@@ -54,13 +54,13 @@ def test_the_gap_between_score_and_precision_is_the_error() -> None:
 
 def test_groups_of_videos_have_rows_of_their_own() -> None:
     table = build_calibration_table(matches(), 0.5, groups={"night": "night"})
-    assert row(table, group="night", label="Car")["claims"] == 2
+    assert row(table, group="night", label="Car")["predictions"] == 2
     assert set(table["group"]) == {None, "night"}
 
 
-def test_ignored_claims_do_not_count() -> None:
+def test_ignored_predictions_do_not_count() -> None:
     car = row(build_calibration_table(matches(ignored=True), 0.5), group=None, label="Car")
-    assert car["claims"] == 3
+    assert car["predictions"] == 3
     assert car["ece"] == pytest.approx(0.9 - 2 / 3)
 
 
@@ -71,10 +71,10 @@ def test_the_diagram_shows_the_same_points() -> None:
     assert score_reliability(matches(), 0.5, "action", "Stop") is None
 
 
-def test_claims_of_a_twentieth_count_and_weaker_ones_do_not() -> None:
+def test_predictions_of_a_twentieth_count_and_weaker_ones_do_not() -> None:
     held = replace(matches(), score=np.array([0.9, 0.05, 0.0499, 0.9, 0.05, 0.0499]))
     table = build_calibration_table(held, 0.5)
-    assert [row(table, group=None, label=label)["claims"] for label in ("Car", "Ped")] == [3, 1]
+    assert [row(table, group=None, label=label)["predictions"] for label in ("Car", "Ped")] == [3, 1]
     assert row(table, group=None, label="Car")["mean_score"] == pytest.approx((0.9 + 0.05 + 0.9) / 3)
     points = score_reliability(held, 0.5, "agent")
     assert points is not None
@@ -91,7 +91,7 @@ def test_a_class_and_its_bins_may_be_chosen() -> None:
     assert both.count.tolist() == [5]
     table = build_calibration_table(matches(), 0.5, bins=UniformBins(1))
     whole = row(table, group=None, kind="agent", label=None)
-    assert (whole["claims"], whole["precision"]) == (5, pytest.approx(3 / 5))
+    assert (whole["predictions"], whole["precision"]) == (5, pytest.approx(3 / 5))
     assert whole["mean_score"] == pytest.approx(3.8 / 5)
     assert whole["ece"] == pytest.approx(0.8 / 5)
 
@@ -99,7 +99,7 @@ def test_a_class_and_its_bins_may_be_chosen() -> None:
 def test_the_groups_stand_in_the_order_of_their_names() -> None:
     table = build_calibration_table(matches(), 0.5, groups={"day": "sun", "night": "moon"})
     assert list(dict.fromkeys(table["group"])) == [None, "moon", "sun"]
-    assert row(table, group="sun", kind="agent", label=None)["claims"] == 3
+    assert row(table, group="sun", kind="agent", label=None)["predictions"] == 3
 
 
 def test_unknown_requests_say_what_there_is() -> None:

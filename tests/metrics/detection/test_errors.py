@@ -9,40 +9,42 @@ from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import FAULTS, Evidence, compute_error_gains, find_errors
 from roadaware.metrics.detection.kernels import count_shared_frames
 
-Claim = tuple[int, float, tuple[int, int]]
+Prediction = tuple[int, float, tuple[int, int]]
 Object = tuple[tuple[int, int], tuple[int, ...]]
 NOW = (0, 1)
 
 
 def evidence(
-    claims: list[Claim],
+    predictions: list[Prediction],
     spatial: dict[tuple[int, int], float],
     objects: list[Object],
     n_classes: int = 2,
     tracks: list[int] | None = None,
 ) -> Evidence:
     """Predictions (class, score, frames) and objects (frames, labels); how well a prediction lies on an object."""
-    rank = sorted(range(len(claims)), key=lambda i: (claims[i][0], -claims[i][1]))
+    rank = sorted(range(len(predictions)), key=lambda i: (predictions[i][0], -predictions[i][1]))
     pairs, shared, parts = [], [], []
-    for claim, (_, _, span) in enumerate(claims):
+    for prediction, (_, _, span) in enumerate(predictions):
         for other, (frames, _) in enumerate(objects):
             first, end = max(span[0], frames[0]), min(span[1], frames[1])
-            if (claim, other) in spatial and end > first:
+            if (prediction, other) in spatial and end > first:
                 union = max(span[1], frames[1]) - min(span[0], frames[0])
-                pairs.append((claim, other))
+                pairs.append((prediction, other))
                 shared.append((first, end - 1, end - first))
-                parts.append(((end - first) / union, spatial[claim, other]))
+                parts.append(((end - first) / union, spatial[prediction, other]))
     part = np.array(parts, dtype=np.float64).reshape(-1, 2)
     return Evidence(
         kind="agent",
         labels=tuple("AB"[:n_classes]),
         videos=("v",),
-        cls=np.array([claims[i][0] for i in rank], dtype=np.int64),
-        score=np.array([claims[i][1] for i in rank], dtype=np.float64),
+        cls=np.array([predictions[i][0] for i in rank], dtype=np.int64),
+        score=np.array([predictions[i][1] for i in rank], dtype=np.float64),
         video=np.zeros(len(rank), dtype=np.int64),
         thing=np.array(rank, dtype=np.int64),
-        thing_frames=np.array([span[1] - span[0] for _, _, span in claims], dtype=np.int64),
-        pair_offsets=np.searchsorted([claim for claim, _ in pairs], np.arange(len(claims) + 1)),
+        thing_frames=np.array([span[1] - span[0] for _, _, span in predictions], dtype=np.int64),
+        pair_offsets=np.searchsorted(
+            [prediction for prediction, _ in pairs], np.arange(len(predictions) + 1)
+        ),
         pair_object=np.array([other for _, other in pairs], dtype=np.int64),
         overlap=part.prod(axis=1),
         parts=part,
@@ -57,7 +59,7 @@ def evidence(
 
 def faults(found: Evidence, threshold: float = 0.5) -> list[str]:
     """The fault of each prediction, by class and falling score."""
-    return find_errors(found, threshold).claims()["fault"].to_list()
+    return find_errors(found, threshold).predictions()["fault"].to_list()
 
 
 def gain(found: Evidence, fault: str, threshold: float = 0.5) -> float:
@@ -123,12 +125,12 @@ def test_of_equal_overlaps_the_first_is_met() -> None:
         evidence([(0, 0.9, NOW), (0, 0.8, NOW), (0, 0.7, NOW), (0, 0.6, NOW)], both, objects), 0.5
     )
     assert seen.meant.tolist() == [0, 1, 2, 0]
-    assert seen.claims()["fault"].to_list() == ["right", "right", "class", "space"]
+    assert seen.predictions()["fault"].to_list() == ["right", "right", "class", "space"]
 
 
 def test_an_object_without_a_label_is_nothing_to_be_meant_for() -> None:
     seen = find_errors(evidence([(0, 0.9, NOW)], {(0, 0): 0.9}, [(NOW, ()), (NOW, (1,))]), 0.5)
-    assert seen.claims()["fault"].to_list() == ["background"]
+    assert seen.predictions()["fault"].to_list() == ["background"]
 
 
 def test_an_object_with_two_labels_is_found_for_each() -> None:
@@ -136,29 +138,29 @@ def test_an_object_with_two_labels_is_found_for_each() -> None:
     assert faults(found) == ["right", "right"]
 
 
-def test_truth_that_a_misplaced_claim_was_meant_for_is_not_missed() -> None:
+def test_truth_that_a_misplaced_prediction_was_meant_for_is_not_missed() -> None:
     found = evidence([(0, 0.9, NOW), (0, 0.8, NOW)], {(0, 0): 0.9, (1, 1): 0.3}, [(NOW, (0,))] * 3)
     assert find_errors(found, 0.5).missed.tolist() == [False, False, True]
 
 
-def test_mending_the_class_moves_the_claim_to_its_class() -> None:
+def test_mending_the_class_moves_the_prediction_to_its_class() -> None:
     # A has no truth of its own, so that the mean is over B alone: from nothing found to all.
     found = evidence([(0, 0.9, NOW)], {(0, 0): 0.9}, [(NOW, (1,))])
     assert gain(found, "class") == pytest.approx(1.0)
 
 
-def test_a_claim_of_the_wrong_class_is_meant_for_a_label_that_nobody_met() -> None:
+def test_a_prediction_of_the_wrong_class_is_meant_for_a_label_that_nobody_met() -> None:
     # The object is A and B, and A is met: the prediction of C stands for B.
     found = evidence([(0, 0.9, NOW), (2, 0.8, NOW)], {(0, 0): 0.9, (1, 0): 0.9}, [(NOW, (0, 1))], n_classes=2)
     found = type(found)(**{**vars(found), "labels": ("A", "B", "C")})
     seen = find_errors(found, 0.5)
-    assert seen.claims()["meant_for"].to_list() == ["A", "B"]
+    assert seen.predictions()["meant_for"].to_list() == ["A", "B"]
     assert not seen.missed.any()
     assert gain(found, "class") == pytest.approx(0.5)
     assert gain(found, "missed") == pytest.approx(0.0)
 
 
-def test_mending_what_is_met_already_takes_the_claim_away() -> None:
+def test_mending_what_is_met_already_takes_the_prediction_away() -> None:
     found = evidence(
         [(0, 0.9, NOW), (0, 0.5, NOW), (1, 0.8, NOW)],
         {(0, 1): 0.9, (1, 0): 0.9, (2, 1): 0.9},
@@ -192,7 +194,7 @@ def test_pieces_that_would_together_be_right_are_broken() -> None:
     assert gain(found, "broken", 0.8) == pytest.approx(1.0)
 
 
-def test_two_claims_of_the_same_part_are_no_pieces() -> None:
+def test_two_predictions_of_the_same_part_are_no_pieces() -> None:
     found = evidence([(0, 0.9, (0, 40)), (0, 0.8, (0, 40))], {(0, 0): 0.9, (1, 0): 0.9}, [((0, 100), (0,))])
     assert faults(found) == ["time", "time"]
 
@@ -237,19 +239,19 @@ def test_a_tube_that_only_lasts_too_long_is_wrong_in_time() -> None:
     assert faults(found) == ["time"]
 
 
-def test_nothing_claimed_and_nothing_asked() -> None:
+def test_nothing_predicted_and_nothing_asked() -> None:
     nothing = evidence([], {}, [])
     table = compute_error_gains(find_errors(nothing, 0.5), DetectionConfig())
-    assert table["claims"].sum() == 0
+    assert table["predictions"].sum() == 0
     assert table["gain"].null_count() == len(table)
     only_truth = evidence([], {}, [(NOW, (0,))])
     assert find_errors(only_truth, 0.5).missed.tolist() == [True]
-    only_claims = evidence([(0, 0.9, NOW)], {}, [])
-    assert faults(only_claims) == ["background"]
+    only_predictions = evidence([(0, 0.9, NOW)], {}, [])
+    assert faults(only_predictions) == ["background"]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_claim_has_one_fault_and_taking_faults_away_never_loses(seed: int) -> None:
+def test_every_prediction_has_one_fault_and_taking_faults_away_never_loses(seed: int) -> None:
     draw = np.random.default_rng(seed)
 
     def span() -> tuple[int, int]:
@@ -257,10 +259,10 @@ def test_every_claim_has_one_fault_and_taking_faults_away_never_loses(seed: int)
         return first, first + int(draw.integers(1, 15))
 
     objects = [(span(), tuple(sorted(set(draw.integers(0, 2, 2).tolist())))) for _ in range(6)]
-    claims = [(int(draw.integers(2)), float(draw.integers(1, 9)) / 10, span()) for _ in range(12)]
+    predictions = [(int(draw.integers(2)), float(draw.integers(1, 9)) / 10, span()) for _ in range(12)]
     spatial = {(c, o): float(draw.random()) for c in range(12) for o in range(6) if draw.random() < 0.4}
-    seen = find_errors(evidence(claims, spatial, objects), 0.4)
-    assert set(seen.claims()["fault"]) <= set(FAULTS)
+    seen = find_errors(evidence(predictions, spatial, objects), 0.4)
+    assert set(seen.predictions()["fault"]) <= set(FAULTS)
     right = seen.meant[seen.fault == 0]
     assert len(set(right.tolist())) == len(right)
     worth = dict(compute_error_gains(seen, DetectionConfig()).select("fault", "gain").iter_rows())

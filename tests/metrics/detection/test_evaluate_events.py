@@ -65,7 +65,7 @@ def test_truth_against_itself_is_one() -> None:
 
 
 @both
-def test_nothing_claimed_is_zero(config: DetectionConfig) -> None:
+def test_nothing_predicted_is_zero(config: DetectionConfig) -> None:
     scenes, _ = event_set(2)
     result = judged(scenes, Predictions(), config)
     assert set(result.summary["kind"]) == {"agentness", "agent", "action", "av_action"}
@@ -123,7 +123,9 @@ def test_intervals_hold_the_value_and_repeat() -> None:
     assert row["low_video"] < row["value"] < row["high_video"]
     assert (row["valid_draws_video"], row["units_video"], row["caution_video"]) == (8, 8, "few units")
     assert one.summary.equals(judged(scenes, predictions, resamples=100, seed=3).summary)
-    drawn = [judged(scenes, predictions, resamples=PercentileResamples(100), seed=s).summary for s in (3, 3, 4)]
+    drawn = [
+        judged(scenes, predictions, resamples=PercentileResamples(100), seed=s).summary for s in (3, 3, 4)
+    ]
     assert drawn[0].equals(drawn[1])
     assert not drawn[0].equals(drawn[2])
     assert drawn[0]["valid_draws_video"].max() == 100
@@ -150,11 +152,11 @@ def test_a_group_is_as_good_as_a_set_of_its_own(config: DetectionConfig) -> None
 
 def test_a_slice_of_boxes_asks_for_some_and_forgives_the_others() -> None:
     scenes, _ = event_set(6)
-    claims = perfect(scenes)
+    predictions = perfect(scenes)
     small = Slice(size=pl.col("height_px") < 100)
     tagged = scenes.with_tables(boxes=scenes.boxes.with_columns(occluded=pl.col("box") % 2 == 0))
     hidden = Slice(truth=pl.col("occluded"))
-    result = evaluate(claims, tagged, DEFAULT, slices={"small": small, "hidden": hidden})
+    result = evaluate(predictions, tagged, DEFAULT, slices={"small": small, "hidden": hidden})
     whole, part = (
         result.row("frame_ap@0.5:agentness:agent"),
         result.row("frame_ap@0.5:agentness:agent", "hidden"),
@@ -164,12 +166,12 @@ def test_a_slice_of_boxes_asks_for_some_and_forgives_the_others() -> None:
     assert result.value("frame_ap@0.5:agentness:agent", "small") == 1.0
     assert not result.of_group("hidden")["metric"].str.starts_with("av").any()
     with pytest.raises(UsageError, match="cannot be taken"):
-        evaluate(claims, scenes, DEFAULT, slices={"x": hidden})
+        evaluate(predictions, scenes, DEFAULT, slices={"x": hidden})
     with pytest.raises(UsageError, match="true or false"):
-        evaluate(claims, scenes, DEFAULT, slices={"x": Slice(size=pl.col("height_px"))})
+        evaluate(predictions, scenes, DEFAULT, slices={"x": Slice(size=pl.col("height_px"))})
 
 
-def test_claims_outside_a_slice_are_wrong_nowhere() -> None:
+def test_predictions_outside_a_slice_are_wrong_nowhere() -> None:
     scenes, predictions = event_set(6, extra=3.0)
     keep = pl.col("height_px") < 100
     sized = pl.col("y2_px") - pl.col("y1_px") < 100
@@ -190,13 +192,13 @@ def test_claims_outside_a_slice_are_wrong_nowhere() -> None:
 
 def test_ignored_truth_counts_neither_way() -> None:
     scenes, _ = event_set(6)
-    claims = perfect(scenes)
+    predictions = perfect(scenes)
     ignore = scenes.with_tables(boxes=scenes.boxes.with_columns(ignore=pl.col("box") % 2 == 0))
-    result = judged(ignore, claims)
+    result = judged(ignore, predictions)
     assert result.value("frame_ap@0.5:agentness:agent") == 1.0
     assert (
         result.row("frame_ap@0.5:agentness:agent")["n"]
-        < judged(scenes, claims).row("frame_ap@0.5:agentness:agent")["n"]
+        < judged(scenes, predictions).row("frame_ap@0.5:agentness:agent")["n"]
     )
 
 
@@ -229,7 +231,7 @@ def test_instances_hold_what_the_matches_hold() -> None:
     assert labels["hit"].sum() == result.matches["av_action"].hit.sum()
 
 
-def test_claims_elsewhere_are_left_out_and_counted() -> None:
+def test_predictions_elsewhere_are_left_out_and_counted() -> None:
     scenes, predictions = event_set(4)
     result = judged(scenes.only(["v0", "v2"]), predictions)
     assert any("in videos that the truth does not have were left out" in note for note in result.notes)

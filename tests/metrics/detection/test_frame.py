@@ -34,7 +34,7 @@ CONFIGS = {
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_fast_path_equals_plain_loops(name: str, tied: bool, seed: int) -> None:
     config = CONFIGS[name]
-    scenes, predictions = event_set(seed, tied=tied, claimed_size=(682, 512))
+    scenes, predictions = event_set(seed, tied=tied, predicted_size=(682, 512))
     matches = match_frames(predictions, scenes, config, (0.3, 0.5))
     assert matches.classes == tuple((kind, label) for kind, labels in KINDS.items() for label in labels)
     table = compute_average_precisions(matches, config)
@@ -77,7 +77,7 @@ def test_overlaps_are_those_of_boxes_that_are_larger_by_the_pixel_offset() -> No
     )
 
 
-def test_the_first_claims_of_each_frame_are_kept() -> None:
+def test_the_first_predictions_of_each_frame_are_kept() -> None:
     ranked, frame = np.array([4, 0, 3, 1, 2, 5]), np.array([0, 0, 1, 0, 1, 1])
     # By rank the frames are 1, 0, 0, 0, 1, 1.
     for most, kept in ((1, [0, 1]), (2, [0, 1, 2, 4]), (3, [0, 1, 2, 3, 4, 5])):
@@ -124,8 +124,8 @@ def test_boxes_of_unknown_videos_and_frames_are_told_apart() -> None:
     }
 
 
-def test_claims_are_brought_to_the_size_of_the_truth() -> None:
-    scenes, predictions = event_set(0, claimed_size=(320, 240))
+def test_predictions_are_brought_to_the_size_of_the_truth() -> None:
+    scenes, predictions = event_set(0, predicted_size=(320, 240))
     same, same_predictions = event_set(0)
     config = DetectionConfig.default()
     one, two = (
@@ -159,9 +159,9 @@ def test_products_of_parts_by_the_lists_of_either_side() -> None:
     }
     truth = scenes.with_tables(meta=replace(scenes.meta, **listed))
     vocabularies = replace(predictions.meta, vocabularies=listed["vocabularies"])
-    claims = predictions.with_tables(meta=vocabularies)
+    detections = predictions.with_tables(meta=vocabularies)
     product = replace(DetectionConfig.default(), composite_scores="product")
-    found = match_frames(claims, truth, product, (0.5,), ["agent", "action", "duplex"])
+    found = match_frames(detections, truth, product, (0.5,), ["agent", "action", "duplex"])
     rows = {
         named: found.take(found.cls == c).score[np.argsort(found.take(found.cls == c).order)]
         for c, named in enumerate(found.classes)

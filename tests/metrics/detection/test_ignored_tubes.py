@@ -36,19 +36,21 @@ def without(scenes: Scenes, tracks: list[int]) -> Scenes:
 @pytest.mark.slow
 @both
 @pytest.mark.parametrize("kinds", [None, ("agent",)])
-def test_what_rests_is_not_asked_for_and_absorbs_claims(
+def test_what_rests_is_not_asked_for_and_absorbs_predictions(
     config: DetectionConfig, kinds: tuple[str, ...] | None
 ) -> None:
     absorbed = 0
     for seed in range(6):
-        scenes, claims = tube_set(seed, videos=2)
+        scenes, predictions = tube_set(seed, videos=2)
         tracks = scenes.tubes.filter(pl.col("parent").is_null())["tube"].to_list()[::2]
-        found = match_tubes(claims, resting(scenes, tracks), config, THRESHOLDS, kinds=kinds)
-        asked = match_tubes(claims, without(scenes, tracks), config, THRESHOLDS, kinds=kinds)
+        found = match_tubes(predictions, resting(scenes, tracks), config, THRESHOLDS, kinds=kinds)
+        asked = match_tubes(predictions, without(scenes, tracks), config, THRESHOLDS, kinds=kinds)
         np.testing.assert_array_equal(found.n_truth, asked.n_truth)
         np.testing.assert_array_equal(found.hit, asked.hit)
-        order = extract_labelled_tubes(claims, found.classes, found.videos, np.ones((len(found.videos), 4)))
-        on_them = _on(scenes, claims, tracks, config, kinds)
+        order = extract_labelled_tubes(
+            predictions, found.classes, found.videos, np.ones((len(found.videos), 4))
+        )
+        on_them = _on(scenes, predictions, tracks, config, kinds)
         met = np.array([on_them.get(tube, 0.0) for tube in order.tube])[:, None] >= np.array(THRESHOLDS)
         expected = met & ~found.hit
         got = np.zeros_like(expected) if found.ignored is None else found.ignored
@@ -59,7 +61,7 @@ def test_what_rests_is_not_asked_for_and_absorbs_claims(
 
 def _on(
     scenes: Scenes,
-    claims: Predictions,
+    predictions: Predictions,
     tracks: list[int],
     config: DetectionConfig,
     kinds: tuple[str, ...] | None,
@@ -71,39 +73,39 @@ def _on(
     size = config.frame_size_px
     true = [tube for name in names for tube in tubes_of(scenes, scenes, size, *name)]
     rested = [tube for tube in true if tube[1] in own["tube"].to_list() and tube[3]]
-    claimed = [
+    predicted = [
         tube
-        for kind, labels in claims.meta.vocabularies.items()
+        for kind, labels in predictions.meta.vocabularies.items()
         for label in labels
-        for tube in tubes_of(claims, scenes, size, kind, label)
+        for tube in tubes_of(predictions, scenes, size, kind, label)
     ]
     return {
         number: max(
             (tube_overlap(tube, other[3], "stiou", config) for other in rested if other[0] == video),
             default=0.0,
         )
-        for video, number, _, tube in claimed
+        for video, number, _, tube in predicted
     }
 
 
 @both
 def test_a_tube_with_one_box_to_look_at_is_asked_for(config: DetectionConfig) -> None:
-    scenes, claims = tube_set(2)
-    whole = match_tubes(claims, scenes, config, THRESHOLDS)
+    scenes, predictions = tube_set(2)
+    whole = match_tubes(predictions, scenes, config, THRESHOLDS)
     last = pl.col("box") != pl.col("box").last().over("tube", order_by="frame")
     mostly = scenes.with_tables(boxes=scenes.boxes.with_columns(ignore=last))
     # Pieces that hold none of the last boxes rest; tracks do not.
-    found = match_tubes(claims, mostly, config, THRESHOLDS, kinds=("agentness",))
+    found = match_tubes(predictions, mostly, config, THRESHOLDS, kinds=("agentness",))
     np.testing.assert_array_equal(found.n_truth[:, 0], whole.n_truth[:, 0])
     assert found.ignored is None
 
 
 @both
-def test_claims_on_what_rests_change_no_number(config: DetectionConfig) -> None:
-    scenes, claims = tube_set(4, videos=2)
+def test_predictions_on_what_rests_change_no_number(config: DetectionConfig) -> None:
+    scenes, predictions = tube_set(4, videos=2)
     tracks = scenes.tubes.filter(pl.col("parent").is_null())["tube"].to_list()[:3]
     rested = resting(scenes, tracks)
-    found = match_tubes(claims, rested, config, (0.2,))
+    found = match_tubes(predictions, rested, config, (0.2,))
     assert found.ignored is not None
     kept = found.take(np.flatnonzero(~found.ignored[:, 0]))
     assert len(kept) < len(found)

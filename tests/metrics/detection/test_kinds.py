@@ -53,11 +53,11 @@ def unlinked(seed: int = 1) -> tuple[Scenes, Predictions]:
 
 
 @both
-def test_a_file_of_tubes_claims_no_agentness(config: DetectionConfig, tmp_path: Path) -> None:
-    scenes, claims = tube_set(3)
-    claims = claims.with_tables(tubes=claims.tubes.drop("consecutive", strict=False))
+def test_a_file_of_tubes_predictions_no_agentness(config: DetectionConfig, tmp_path: Path) -> None:
+    scenes, predictions = tube_set(3)
+    predictions = predictions.with_tables(tubes=predictions.tubes.drop("consecutive", strict=False))
     for agentness in (False, True):
-        write_tubes(claims, tmp_path / "tubes.pkl", agentness=agentness)
+        write_tubes(predictions, tmp_path / "tubes.pkl", agentness=agentness)
         held = read_tubes(tmp_path / "tubes.pkl", scenes, size=(682, 512))
         result = evaluate(held, scenes, config, frame_thresholds=())
         expected = ["agentness"] if agentness else []
@@ -107,7 +107,7 @@ def _coco(folder: Path) -> tuple[Scenes, Predictions]:
     return scenes, results
 
 
-def test_tubes_linked_from_scores_of_labels_claim_no_agentness(tmp_path: Path) -> None:
+def test_tubes_linked_from_scores_of_labels_predict_no_agentness(tmp_path: Path) -> None:
     scenes, results = _coco(tmp_path)
     scenes = scenes.with_tables(
         boxes=scenes.boxes.with_columns(tube=pl.col("box")),
@@ -120,7 +120,7 @@ def test_tubes_linked_from_scores_of_labels_claim_no_agentness(tmp_path: Path) -
 
 
 @both
-def test_boxes_and_tubes_are_judged_for_the_kinds_that_are_claimed(config: DetectionConfig) -> None:
+def test_boxes_and_tubes_are_judged_for_the_kinds_that_are_predicted(config: DetectionConfig) -> None:
     scenes, predictions = unlinked()
     linked = link(predictions, replace(LinkerConfig.default(), drop_weak=False, min_tube_len=0))
     whole = evaluate(linked, scenes, config, video_thresholds=(0.5,))
@@ -167,7 +167,7 @@ def test_a_detector_that_finds_nothing_misses_what_it_has_names_for() -> None:
     assert list_box_kinds(agents, scenes) == list_tube_kinds(agents, scenes) == ("agent",)
 
 
-def test_claims_of_a_kind_that_the_truth_lacks_are_named() -> None:
+def test_predictions_of_a_kind_that_the_truth_lacks_are_named() -> None:
     scenes, predictions = unlinked()
     known = {kind: names for kind, names in scenes.meta.vocabularies.items() if kind != "action"}
     scenes = scenes.with_tables(
@@ -182,7 +182,7 @@ def test_claims_of_a_kind_that_the_truth_lacks_are_named() -> None:
         assert f"{what} are not judged for action: the truth has no such labels" in result.notes
 
 
-def test_every_claim_that_is_left_out_is_counted_by_reason() -> None:
+def test_every_prediction_that_is_left_out_is_counted_by_reason() -> None:
     scenes, predictions = unlinked()
     linked = link(predictions, replace(LinkerConfig.default(), drop_weak=False, min_tube_len=0, gaps="keep"))
     boxes = linked.boxes.with_columns(frame=pl.when(pl.col("box") < 3).then(900).otherwise("frame"))

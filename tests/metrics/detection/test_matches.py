@@ -44,7 +44,7 @@ def test_the_parts_of_a_whole_give_the_whole(tied: bool) -> None:
     equal(merged, matched(scenes, predictions))
 
 
-def test_parts_with_ignored_claims_merge_with_parts_without() -> None:
+def test_parts_with_ignored_predictions_merge_with_parts_without() -> None:
     scenes, predictions = event_set(3, videos=2)
     ignored = scenes.boxes.with_columns(ignore=(pl.col("video") == "v0") & (pl.col("box") % 3 == 0))
     scenes = scenes.with_tables(boxes=ignored)
@@ -122,14 +122,14 @@ def repeated(scenes: Scenes, predictions: Predictions, weights: list[int]) -> tu
         labels=labels,
         frame_labels=copied(scenes.frame_labels).drop("at"),
     )
-    claimed = copied(predictions.boxes).drop("box", "at").with_row_index("box")
-    claims = replace(
+    predicted = copied(predictions.boxes).drop("box", "at").with_row_index("box")
+    detections = replace(
         predictions,
         videos=copied(predictions.videos).drop("at"),
-        boxes=claimed,
+        boxes=predicted,
         frames=copied(predictions.frames).drop("at"),
     )
-    return truth, claims
+    return truth, detections
 
 
 def test_ranks_are_by_class_score_video_and_place() -> None:
@@ -178,7 +178,7 @@ def test_weights_are_one_for_each_video() -> None:
     assert compute_average_precisions(found, DEFAULT, np.ones((4, 3))).shape == (4, len(found.classes), 2)
 
 
-def test_claims_keep_their_rank_where_some_are_left_away() -> None:
+def test_predictions_keep_their_rank_where_some_are_left_away() -> None:
     found = matched(*event_set(0)).ranked()
     strong = found.take(found.score > 0.4)
     assert strong.ranked() is strong

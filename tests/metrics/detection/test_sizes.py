@@ -20,7 +20,7 @@ NAMES = ("a", "b", "c")
 Sizes = list[tuple[int | None, int | None]]
 
 
-def sides(truth: Sizes, claims: Sizes) -> tuple[Predictions, Scenes]:
+def sides(truth: Sizes, detections: Sizes) -> tuple[Predictions, Scenes]:
     """Image sizes of the videos a, b, c on either side, and one box in each."""
     videos = [
         pl.DataFrame(
@@ -28,30 +28,30 @@ def sides(truth: Sizes, claims: Sizes) -> tuple[Predictions, Scenes]:
             schema={"video": pl.String, "width_px": pl.Int64, "height_px": pl.Int64},
             orient="row",
         )
-        for held in (truth, claims)
+        for held in (truth, detections)
     ]
     box = pl.DataFrame({"box": range(3), "video": NAMES, "frame": 0})
     edges = box.with_columns(x1_px=pl.lit(1.0), y1_px=2.0, x2_px=30.1, y2_px=40.7)
     return Predictions(videos=videos[1], boxes=edges), Scenes(videos=videos[0], boxes=edges)
 
 
-def test_claims_are_brought_to_the_size_of_the_truth_or_both_to_a_given_one() -> None:
+def test_predictions_are_brought_to_the_size_of_the_truth_or_both_to_a_given_one() -> None:
     predictions, scenes = sides([(200, 100), (400, 300)], [(50, 100)])  # b: the truth's where not said
     own, fixed = (compute_scales(predictions, scenes, NAMES[:2], config) for config in (OWN, FIXED))
     assert own.truth.tolist() == [[1] * 4] * 2
-    assert own.claims.tolist() == [[4, 1, 4, 1], [1] * 4]
+    assert own.detections.tolist() == [[4, 1, 4, 1], [1] * 4]
     assert fixed.truth == pytest.approx(np.array([[0.5, 0.5] * 2, [0.25, 1 / 6] * 2]))
-    assert fixed.claims == pytest.approx(np.array([[2, 0.5] * 2, [0.25, 1 / 6] * 2]))
+    assert fixed.detections == pytest.approx(np.array([[2, 0.5] * 2, [0.25, 1 / 6] * 2]))
 
 
 def test_sizes_that_neither_side_says_are_the_same_and_needed_where_one_is_given() -> None:
     predictions, scenes = sides([(200, 100)], [(200, 100)])
-    assert compute_scales(predictions, scenes, NAMES, OWN).claims.tolist() == [[1] * 4] * 3
+    assert compute_scales(predictions, scenes, NAMES, OWN).detections.tolist() == [[1] * 4] * 3
     with pytest.raises(InputError, match=r"of 2 videos of the truth is not known, first \['b', 'c'\]"):
         compute_scales(predictions, scenes, NAMES, FIXED)
 
 
-def test_a_size_that_the_claims_alone_say_is_no_size_of_the_truth() -> None:
+def test_a_size_that_the_predictions_alone_say_is_no_size_of_the_truth() -> None:
     predictions, scenes = sides([(200, 100)], [(200, 100), (10, 10)])
     with pytest.raises(InputError, match=r"of 1 videos of the truth is not known, first \['b'\]"):
         compute_scales(predictions, scenes, NAMES, OWN)
@@ -66,11 +66,11 @@ def test_five_videos_of_many_are_named() -> None:
 def test_single_precision_divides_and_multiplies_in_32_bits() -> None:
     predictions, scenes = sides([(100, 50), (300, 70), (300, 70)], [(7, 11), (7, 11), (100, 50)])
     single = DetectionConfig(frame_size_px=(100, 50), numbers="single")
-    claims, truth, factors = scale_to_common_size(predictions, scenes, NAMES, single)
-    assert (factors.truth.tolist(), factors.claims.tolist()) == ([[1] * 4] * 3, [[1] * 4] * 3)
+    detections, truth, factors = scale_to_common_size(predictions, scenes, NAMES, single)
+    assert (factors.truth.tolist(), factors.detections.tolist()) == ([[1] * 4] * 3, [[1] * 4] * 3)
     own = np.array([1.0, 2.0, 30.1, 40.7], dtype=np.float32)
     target = np.array([100, 50] * 2, dtype=np.float32)
-    for tables, sizes in ((truth, [None, (300, 70), (300, 70)]), (claims, [(7, 11), (7, 11), None])):
+    for tables, sizes in ((truth, [None, (300, 70), (300, 70)]), (detections, [(7, 11), (7, 11), None])):
         expected = [own if s is None else own / np.array(s * 2, dtype=np.float32) * target for s in sizes]
         np.testing.assert_array_equal(tables.boxes.select(EDGES).to_numpy(), np.stack(expected))
     # Boxes in the right pixels, and in unknown ones, stay as they are: 2 / 82 x 82 is not quite 2.
@@ -81,4 +81,4 @@ def test_single_precision_divides_and_multiplies_in_32_bits() -> None:
     same, kept, double = scale_to_common_size(predictions, scenes, NAMES, FIXED)
     assert same is predictions
     assert kept is scenes
-    assert double.claims[2].tolist() == [1] * 4
+    assert double.detections[2].tolist() == [1] * 4

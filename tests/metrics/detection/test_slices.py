@@ -46,8 +46,8 @@ def test_what_lies_outside_a_slice_is_neither_asked_for_nor_wrong(
         boxes=boxes(HIGH, WIDE),
         meta=meta,
     )
-    claims = boxes(LARGE, HIGH, WIDE).with_columns(score=pl.Series([0.9, 0.6, 0.5]))
-    predictions = Predictions(videos=videos, boxes=claims, meta=meta)
+    detections = boxes(LARGE, HIGH, WIDE).with_columns(score=pl.Series([0.9, 0.6, 0.5]))
+    predictions = Predictions(videos=videos, boxes=detections, meta=meta)
     config = DetectionConfig(ap="envelope")
     found = evaluate(predictions, scenes, config, slices={"part": Slice(size=size)}).row(AP, "part")
     assert found["n"] == n

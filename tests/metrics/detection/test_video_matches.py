@@ -24,14 +24,16 @@ from roadaware.metrics.detection.rows import extract_labelled_tubes, select_path
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
-def test_nothing_claimed_is_nothing_found_and_nothing_true_is_all_wrong() -> None:
-    scenes, claims = tube_set(4)
-    silent = match_tubes(Predictions(meta=claims.meta), scenes, REFERENCE, (0.5,), kinds=["agent", "action"])
+def test_nothing_predicted_is_nothing_found_and_nothing_true_is_all_wrong() -> None:
+    scenes, predictions = tube_set(4)
+    silent = match_tubes(
+        Predictions(meta=predictions.meta), scenes, REFERENCE, (0.5,), kinds=["agent", "action"]
+    )
     assert len(silent) == 0
     assert silent.n_truth.sum() > 0
     assert not compute_average_precisions(silent, REFERENCE).any()
     nothing = Scenes(videos=scenes.videos, meta=scenes.meta)
-    found = match_tubes(claims, nothing, REFERENCE, (0.5,), kinds=["agent", "action"])
+    found = match_tubes(predictions, nothing, REFERENCE, (0.5,), kinds=["agent", "action"])
     assert len(found) > 0
     assert not found.hit.any()
     assert np.isnan(compute_average_precisions(found, DEFAULT)).all()
@@ -48,12 +50,12 @@ def key(matches: Matches) -> list[tuple[object, ...]]:
 
 
 def test_parts_merge_to_the_whole() -> None:
-    scenes, claims = tube_set(5, videos=4, tied=True)
+    scenes, predictions = tube_set(5, videos=4, tied=True)
     names = scenes.videos["video"].to_list()
-    whole = match_tubes(claims, scenes, REFERENCE, (0.2, 0.5))
+    whole = match_tubes(predictions, scenes, REFERENCE, (0.2, 0.5))
     kinds = tuple(KINDS)
     parts = [
-        match_tubes(claims, scenes.only(some), REFERENCE, (0.2, 0.5), kinds=kinds)
+        match_tubes(predictions, scenes.only(some), REFERENCE, (0.2, 0.5), kinds=kinds)
         for some in (names[:1], names[1:])
     ]
     merged = parts[0].merge(parts[1])
@@ -65,26 +67,26 @@ def test_parts_merge_to_the_whole() -> None:
 
 
 def test_the_order_of_rows_changes_nothing_where_no_two_are_equal() -> None:
-    scenes, claims = tube_set(6)
-    shuffled = claims.with_tables(
-        boxes=claims.boxes.sample(fraction=1.0, shuffle=True, seed=1),
-        tubes=claims.tubes.sample(fraction=1.0, shuffle=True, seed=2),
-        tube_labels=claims.tube_labels.sample(fraction=1.0, shuffle=True, seed=3),
+    scenes, predictions = tube_set(6)
+    shuffled = predictions.with_tables(
+        boxes=predictions.boxes.sample(fraction=1.0, shuffle=True, seed=1),
+        tubes=predictions.tubes.sample(fraction=1.0, shuffle=True, seed=2),
+        tube_labels=predictions.tube_labels.sample(fraction=1.0, shuffle=True, seed=3),
     )
     turned = scenes.with_tables(boxes=scenes.boxes.reverse(), tubes=scenes.tubes.reverse())
     for config in CONFIGS.values():
         there = match_tubes(shuffled, turned, config, (0.2, 0.5))
-        assert key(there) == key(match_tubes(claims, scenes, config, (0.2, 0.5)))
+        assert key(there) == key(match_tubes(predictions, scenes, config, (0.2, 0.5)))
 
 
 def test_the_table_tells_the_best_truth_of_the_label_and_of_the_kind() -> None:
-    scenes, claims = tube_set(7, holes=0.0)
-    table = build_tube_table(claims, scenes, DEFAULT, threshold=0.3)
-    assert len(table) == len(match_tubes(claims, scenes, DEFAULT, (0.3,)))
+    scenes, predictions = tube_set(7, holes=0.0)
+    table = build_tube_table(predictions, scenes, DEFAULT, threshold=0.3)
+    assert len(table) == len(match_tubes(predictions, scenes, DEFAULT, (0.3,)))
     seen = 0
     for row in table.iter_rows(named=True):
         truth = tubes_of(scenes, scenes, None, row["kind"], row["label"])
-        own = tubes_of(claims, scenes, None, row["kind"], row["label"])
+        own = tubes_of(predictions, scenes, None, row["kind"], row["label"])
         tube = next(boxes for _, number, _, boxes in own if number == row["tube"])
         values = [tube_overlap(tube, t[3], "stiou", DEFAULT) for t in truth if t[0] == row["video"]]
         assert (row["overlap"] or 0.0) == pytest.approx(max(values, default=0.0))
@@ -92,27 +94,29 @@ def test_the_table_tells_the_best_truth_of_the_label_and_of_the_kind() -> None:
         if row["truth"] is not None:
             seen += 1
             assert row["overlap"] == pytest.approx(row["temporal"] * row["spatial"])
-    hits = match_tubes(claims, scenes, DEFAULT, (0.3,)).hit[:, 0]
+    hits = match_tubes(predictions, scenes, DEFAULT, (0.3,)).hit[:, 0]
     assert seen > 10
     assert (table["matched"].is_not_null().to_numpy() == hits).all()
 
 
 def test_labels_of_one_tube_are_judged_each_for_itself() -> None:
-    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))], vocabulary=("Ped", "Car"))
-    both = claims.tube_labels.vstack(claims.tube_labels.with_columns(label=pl.lit(1, dtype=pl.Int64)))
-    found = match_tubes(claims.with_tables(tube_labels=both), scenes, DEFAULT, (0.5,), kinds=["agent"])
+    scenes, predictions = one_class([run(range(5))], [(0.9, run(range(5)))], vocabulary=("Ped", "Car"))
+    both = predictions.tube_labels.vstack(
+        predictions.tube_labels.with_columns(label=pl.lit(1, dtype=pl.Int64))
+    )
+    found = match_tubes(predictions.with_tables(tube_labels=both), scenes, DEFAULT, (0.5,), kinds=["agent"])
     assert found.cls.tolist() == [0, 1]
     assert found.hit[:, 0].tolist() == [True, False]
 
 
-def test_paths_are_the_claims_of_agentness_and_labelled_tubes_never_are() -> None:
-    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
-    found = match_tubes(claims, scenes, DEFAULT, (0.5,))
+def test_paths_are_the_predictions_of_agentness_and_labelled_tubes_never_are() -> None:
+    scenes, predictions = one_class([run(range(5))], [(0.9, run(range(5)))])
+    found = match_tubes(predictions, scenes, DEFAULT, (0.5,))
     assert found.kinds == ("agentness", "agent")
     assert found.hit.all()
-    alone = claims.with_tables(
-        tubes=claims.tubes.head(1).with_columns(kind=pl.lit("agent")),
-        tube_labels=claims.tube_labels.with_columns(tube=pl.lit(0, dtype=pl.Int64)),
+    alone = predictions.with_tables(
+        tubes=predictions.tubes.head(1).with_columns(kind=pl.lit("agent")),
+        tube_labels=predictions.tube_labels.with_columns(tube=pl.lit(0, dtype=pl.Int64)),
     )
     found = match_tubes(alone, scenes, DEFAULT, (0.5,))
     assert found.kinds == ("agent",)
@@ -122,34 +126,36 @@ def test_paths_are_the_claims_of_agentness_and_labelled_tubes_never_are() -> Non
     assert found.hit.all()
 
 
-def test_claims_in_unknown_videos_and_true_tubes_without_boxes_are_counted_in_the_log(
+def test_predictions_in_unknown_videos_and_true_tubes_without_boxes_are_counted_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    scenes, claims = tube_set(8)
+    scenes, predictions = tube_set(8)
     beyond = pl.lit([[900, 910]], dtype=pl.List(pl.List(pl.Int64)))
     last = pl.col("tube") == scenes.tube_labels["tube"][-1]
     tubes = scenes.tubes.with_columns(spans=pl.when(last).then(beyond).otherwise("spans"))
     with caplog.at_level(logging.INFO, "roadaware"):
-        match_tubes(claims, scenes.with_tables(tubes=tubes), DEFAULT, (0.5,))
+        match_tubes(predictions, scenes.with_tables(tubes=tubes), DEFAULT, (0.5,))
     assert "lie in videos that are not judged, such as ['unknown']" in caplog.text
     assert "true tubes without a box are left out" in caplog.text
 
 
 def test_what_was_left_out_stands_in_the_notes_once() -> None:
-    scenes, claims = tube_set(8)
-    result = evaluate(claims, scenes, DEFAULT, frame_thresholds=(), overlaps=("stiou", "tiou"))
-    unknown = claims.tubes.filter(pl.col("video") == "unknown")
-    n = len(unknown.filter(pl.col("parent").is_null())) + len(claims.tube_labels.join(unknown, on="tube"))
+    scenes, predictions = tube_set(8)
+    result = evaluate(predictions, scenes, DEFAULT, frame_thresholds=(), overlaps=("stiou", "tiou"))
+    unknown = predictions.tubes.filter(pl.col("video") == "unknown")
+    n = len(unknown.filter(pl.col("parent").is_null())) + len(
+        predictions.tube_labels.join(unknown, on="tube")
+    )
     said = f"{n} labels of predicted tubes in videos that the truth does not have were left out"
     assert [note for note in result.notes if "predicted tubes" in note] == [said]
 
 
-def test_a_claim_without_boxes_is_wrong() -> None:
-    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
+def test_a_prediction_without_boxes_is_wrong() -> None:
+    scenes, predictions = one_class([run(range(5))], [(0.9, run(range(5)))])
     empty = pl.lit([], dtype=pl.List(pl.List(pl.Int64)))
     for spans in (empty, pl.lit([[3, 3]], dtype=pl.List(pl.List(pl.Int64)))):
         found = match_tubes(
-            claims.with_tables(tubes=claims.tubes.with_columns(spans=spans)),
+            predictions.with_tables(tubes=predictions.tubes.with_columns(spans=spans)),
             scenes,
             REFERENCE,
             (0.5,),
@@ -158,25 +164,25 @@ def test_a_claim_without_boxes_is_wrong() -> None:
         assert found.hit.tolist() == [[False]]
 
 
-def changed(claims: Predictions, what: str) -> Predictions:
+def changed(predictions: Predictions, what: str) -> Predictions:
     """Predictions that contradict themselves in one way."""
-    tubes, labels = claims.tubes, claims.tube_labels
+    tubes, labels = predictions.tubes, predictions.tube_labels
     if what == "frame twice":
-        return claims.with_tables(boxes=claims.boxes.with_columns(frame=pl.lit(3, dtype=pl.Int64)))
+        return predictions.with_tables(boxes=predictions.boxes.with_columns(frame=pl.lit(3, dtype=pl.Int64)))
     if what == "spans overlap":
         spans = pl.lit([[0, 4], [2, 9]], dtype=pl.List(pl.List(pl.Int64)))
-        return claims.with_tables(tubes=tubes.with_columns(spans=spans))
+        return predictions.with_tables(tubes=tubes.with_columns(spans=spans))
     if what == "parent has a parent":
         more = tubes.tail(1).with_columns(tube=pl.lit(9, dtype=pl.Int64), parent=pl.col("tube"))
-        return claims.with_tables(tubes=tubes.vstack(more))
+        return predictions.with_tables(tubes=tubes.vstack(more))
     if what == "no score":
-        return claims.with_tables(tubes=tubes.drop("score"))
+        return predictions.with_tables(tubes=tubes.drop("score"))
     if what == "unknown label":
-        return claims.with_tables(meta=replace(claims.meta, vocabularies={"agent": ("Cow",)}))
+        return predictions.with_tables(meta=replace(predictions.meta, vocabularies={"agent": ("Cow",)}))
     if what == "no vocabulary":
-        return claims.with_tables(meta=Meta())
+        return predictions.with_tables(meta=Meta())
     assert what == "no start"
-    return claims.with_tables(tubes=tubes.with_columns(consecutive=pl.lit(True)), tube_labels=labels)
+    return predictions.with_tables(tubes=tubes.with_columns(consecutive=pl.lit(True)), tube_labels=labels)
 
 
 @pytest.mark.parametrize(
@@ -191,34 +197,36 @@ def changed(claims: Predictions, what: str) -> Predictions:
         ("no start", "tube 1 is predicted for consecutive frames and has no start_frame"),
     ],
 )
-def test_claims_that_contradict_themselves_are_refused(what: str, said: str) -> None:
-    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
+def test_predictions_that_contradict_themselves_are_refused(what: str, said: str) -> None:
+    scenes, predictions = one_class([run(range(5))], [(0.9, run(range(5)))])
     with pytest.raises(InputError, match=said):
-        match_tubes(changed(claims, what), scenes, DEFAULT, (0.5,), kinds=["agent"])
+        match_tubes(changed(predictions, what), scenes, DEFAULT, (0.5,), kinds=["agent"])
 
 
 def test_what_is_not_known_is_a_wrong_request() -> None:
-    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
+    scenes, predictions = one_class([run(range(5))], [(0.9, run(range(5)))])
     with pytest.raises(UsageError, match="overlap should be one of stiou, siou, tiou"):
-        match_tubes(claims, scenes, DEFAULT, (0.5,), "iou")
+        match_tubes(predictions, scenes, DEFAULT, (0.5,), "iou")
     with pytest.raises(UsageError, match="no labels of kind mood"):
-        match_tubes(claims, scenes, DEFAULT, (0.5,), kinds=["mood"])
+        match_tubes(predictions, scenes, DEFAULT, (0.5,), kinds=["mood"])
     for wrong in ((), (0.0,), (1.5,)):
         with pytest.raises(UsageError, match="thresholds of overlap lie in"):
-            match_tubes(claims, scenes, DEFAULT, wrong)
+            match_tubes(predictions, scenes, DEFAULT, wrong)
 
 
 def test_tubes_of_many_classes_share_one_extent() -> None:
-    scenes, claims = tube_set(9, tracks=6)
+    scenes, predictions = tube_set(9, tracks=6)
     whole = [[0, 1000]]
-    tubes = claims.tubes.with_columns(
+    tubes = predictions.tubes.with_columns(
         spans=pl.when(pl.col("parent").is_null())
         .then(None)
         .otherwise(pl.lit(whole, dtype=pl.List(pl.List(pl.Int64))))
     )
     names = scenes.videos["video"].to_list()
-    held = extract_labelled_tubes(claims.with_tables(tubes=tubes), CLASSES, names, np.ones((len(names), 4)))
-    paths = claims.tubes.filter(pl.col("parent").is_null() & (pl.col("video") != "unknown"))
+    held = extract_labelled_tubes(
+        predictions.with_tables(tubes=tubes), CLASSES, names, np.ones((len(names), 4))
+    )
+    paths = predictions.tubes.filter(pl.col("parent").is_null() & (pl.col("video") != "unknown"))
     assert len(held.tubes) == len(paths) < len(held)
 
 

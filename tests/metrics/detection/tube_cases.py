@@ -16,15 +16,15 @@ EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")
 
 def one_class(
     truth: list[list[tuple[int, tuple[float, ...]]]],
-    claimed: list[tuple[float, list[tuple[int, tuple[float, ...]]]]],
+    predicted: list[tuple[float, list[tuple[int, tuple[float, ...]]]]],
     *,
     vocabulary: tuple[str, ...] = ("Ped",),
 ) -> tuple[Scenes, Predictions]:
     """Tubes of the label `Ped` in one video of 682x512 pixels: each track has one derived tube."""
     meta = Meta(vocabularies={"agent": vocabulary})
     videos = pl.DataFrame({"video": ["v"], "width_px": [682], "height_px": [512]})
-    parts = [_tables(tubes) for tubes in (truth, [tube for _, tube in claimed])]
-    scores = pl.Series("score", [score for score, _ in claimed], dtype=pl.Float64)
+    parts = [_tables(tubes) for tubes in (truth, [tube for _, tube in predicted])]
+    scores = pl.Series("score", [score for score, _ in predicted], dtype=pl.Float64)
     tubes = parts[1]["tubes"].with_columns(score=pl.concat([scores, scores]))
     return (
         Scenes(videos=videos, meta=meta, **parts[0]),

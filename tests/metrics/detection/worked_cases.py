@@ -27,7 +27,7 @@ AWAY: Edges = (500, 500, 510, 510)
 
 
 @dataclass(frozen=True)
-class Claim:
+class Prediction:
     """A predicted box: its score of agentness, and those of Ped, Car, Mov and Ped-Mov."""
 
     edges: Edges
@@ -61,7 +61,7 @@ def truth(
     )
 
 
-def claims(boxes: Sequence[Claim], frame_scores: Sequence[Sequence[float]] = ()) -> Predictions:
+def predictions(boxes: Sequence[Prediction], frame_scores: Sequence[Sequence[float]] = ()) -> Predictions:
     """Predicted boxes, the first of each frame linked to one tube."""
     dense = np.array([box.scores for box in boxes], dtype=np.float32).reshape(-1, 4)
     frames = [box.frame for box in boxes]
@@ -116,44 +116,65 @@ def value(scenes: Scenes, predictions: Predictions, metric: str) -> Callable[[De
 BOXES, TUBES, DUPLEX = "frame_map@0.5:agentness", "video_map@0.5:agentness", "frame_map@0.5:duplex"
 TWO = truth([(0, HERE), (0, AWAY)], 1)
 ONE = truth([(0, HERE)], 1)
-RIGHT_WRONG_RIGHT = claims([Claim(HERE, 0.9), Claim((200, 0, 210, 10), 0.8), Claim(AWAY, 0.7)])
-CROWD = claims(
-    [Claim(HERE, 0.9), *(Claim((40 * k, 200, 40 * k + 10, 210), 0.5) for k in range(24)), Claim(AWAY, 0.4)]
+RIGHT_WRONG_RIGHT = predictions(
+    [Prediction(HERE, 0.9), Prediction((200, 0, 210, 10), 0.8), Prediction(AWAY, 0.7)]
+)
+CROWD = predictions(
+    [
+        Prediction(HERE, 0.9),
+        *(Prediction((40 * k, 200, 40 * k + 10, 210), 0.5) for k in range(24)),
+        Prediction(AWAY, 0.4),
+    ]
 )
 FRAMES = truth([(0, HERE)], 3, [[0], [1], [0]])
 PARTS = truth([(0, HERE), (1, HERE), (2, HERE), (3, HERE), (8, HERE), (9, HERE)], 10)
-WEAK = claims([Claim(HERE, 0.9, (0.2, 0, 0.1, 0.4))])
+WEAK = predictions([Prediction(HERE, 0.9, (0.2, 0, 0.1, 0.4))])
 SILENT = WEAK.with_tables(tubes=WEAK.tubes.with_columns(score=pl.lit(0.0)))
-RANKED = claims([Claim(AWAY, 0.9, (0.9, 0, 0.1, 0.9)), Claim(HERE, 0.9, (0.9, 0, 0.9, 0.8))])
+RANKED = predictions([Prediction(AWAY, 0.9, (0.9, 0, 0.1, 0.9)), Prediction(HERE, 0.9, (0.9, 0, 0.9, 0.8))])
 
 CASES: dict[str, tuple[Callable[[DetectionConfig], float], dict[str, Any]]] = {
     "ap": (value(TWO, RIGHT_WRONG_RIGHT, BOXES), {}),
-    "av_ap": (value(FRAMES, claims([Claim(HERE, 0.9)], [[0.9, 0], [0.8, 0], [0.7, 0]]), "av_ap:Stop"), {}),
-    "empty_classes": (value(ONE, claims([Claim(HERE, 0.9, (0.9, 0, 0, 0))]), "frame_map@0.5:agent"), {}),
-    "frame_size_px": (value(ONE, claims([Claim(shifted(3.8), 0.9)]), TUBES), {}),
-    "numbers": (value(ONE, claims([Claim((0, 0, 5, 10), 0.9)]), BOXES), {}),
-    "frame_pixel_offset": (value(ONE, claims([Claim(shifted(3.5), 0.9)]), BOXES), {"frame_size_px": None}),
-    "video_pixel_offset": (value(ONE, claims([Claim(shifted(3.5), 0.9)]), TUBES), {"frame_size_px": None}),
+    "av_ap": (
+        value(FRAMES, predictions([Prediction(HERE, 0.9)], [[0.9, 0], [0.8, 0], [0.7, 0]]), "av_ap:Stop"),
+        {},
+    ),
+    "empty_classes": (
+        value(ONE, predictions([Prediction(HERE, 0.9, (0.9, 0, 0, 0))]), "frame_map@0.5:agent"),
+        {},
+    ),
+    "frame_size_px": (value(ONE, predictions([Prediction(shifted(3.8), 0.9)]), TUBES), {}),
+    "numbers": (value(ONE, predictions([Prediction((0, 0, 5, 10), 0.9)]), BOXES), {}),
+    "frame_pixel_offset": (
+        value(ONE, predictions([Prediction(shifted(3.5), 0.9)]), BOXES),
+        {"frame_size_px": None},
+    ),
+    "video_pixel_offset": (
+        value(ONE, predictions([Prediction(shifted(3.5), 0.9)]), TUBES),
+        {"frame_size_px": None},
+    ),
     "max_per_class": (value(TWO, CROWD, BOXES), {}),
-    "min_score": (value(TWO, claims([Claim(HERE, 0.9), Claim(AWAY, 0.02)]), BOXES), {}),
+    "min_score": (value(TWO, predictions([Prediction(HERE, 0.9), Prediction(AWAY, 0.02)]), BOXES), {}),
     "min_tube_score": (value(ONE, SILENT, TUBES), {}),
     "min_av_score": (
-        value(FRAMES, claims([Claim(HERE, 0.9)], [[0.9, 0], [0.8, 0], [0, 0]]), "av_ap:Stop"),
+        value(FRAMES, predictions([Prediction(HERE, 0.9)], [[0.9, 0], [0.8, 0], [0, 0]]), "av_ap:Stop"),
         {},
     ),
     "floor_when_product": (value(ONE, WEAK, DUPLEX), {"composite_scores": "product"}),
-    "tube_time": (value(PARTS, claims([Claim(HERE, 0.9, frame=frame) for frame in range(4)]), TUBES), {}),
+    "tube_time": (
+        value(PARTS, predictions([Prediction(HERE, 0.9, frame=frame) for frame in range(4)]), TUBES),
+        {},
+    ),
     "composite_scores": (value(ONE, RANKED, DUPLEX), {}),
     "av_label": (
         value(
             truth([(0, HERE)], 2, [[0, 1], [1]]),
-            claims([Claim(HERE, 0.9)], [[0.9, 0.8], [0.1, 0.2]]),
+            predictions([Prediction(HERE, 0.9)], [[0.9, 0.8], [0.1, 0.2]]),
             "av_ap:Move",
         ),
         {},
     ),
     "interpolated_boxes": (
-        value(ONE, claims([Claim(HERE, 0.8), Claim(AWAY, 0.9, interpolated=True)]), BOXES),
+        value(ONE, predictions([Prediction(HERE, 0.8), Prediction(AWAY, 0.9, interpolated=True)]), BOXES),
         {},
     ),
 }

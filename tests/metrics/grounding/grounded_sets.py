@@ -21,8 +21,8 @@ class Told:
     video: str
     span: tuple[int, int]
     boxes: dict[int, Box]
-    claim: tuple[int, int] | None
-    claimed_boxes: dict[int, Box] = field(default_factory=dict)
+    prediction: tuple[int, int] | None
+    predicted_boxes: dict[int, Box] = field(default_factory=dict)
     kind: str = "declarative"
     n_frames: int = 100
     fps: float | None = 25.0
@@ -59,14 +59,16 @@ def tables(told: Sequence[Told], first_frame: int = 0) -> tuple[Predictions, Sce
         ),
         meta=Meta(notes={"first_frame": first_frame}),
     )
-    return claims(told), scenes
+    return predictions(told), scenes
 
 
-def claims(told: Sequence[Told]) -> Predictions:
+def predictions(told: Sequence[Told]) -> Predictions:
     """What is predicted of sentences that are numbered by their places."""
-    made = [(place, each.video, each.claim) for place, each in enumerate(told) if each.claim is not None]
+    made = [
+        (place, each.video, each.prediction) for place, each in enumerate(told) if each.prediction is not None
+    ]
     return Predictions(
-        boxes=_boxes([(each.video, each.claimed_boxes) for each in told]),
+        boxes=_boxes([(each.video, each.predicted_boxes) for each in told]),
         tubes=_tubes(told),
         queries=pl.DataFrame(
             {
@@ -82,7 +84,9 @@ def claims(told: Sequence[Told]) -> Predictions:
 
 def same(told: Sequence[Told]) -> list[Told]:
     """The sentences with the truth as their predictions."""
-    return [Told(**{**vars(each), "claim": each.span, "claimed_boxes": dict(each.boxes)}) for each in told]
+    return [
+        Told(**{**vars(each), "prediction": each.span, "predicted_boxes": dict(each.boxes)}) for each in told
+    ]
 
 
 def steady(span: tuple[int, int], box: Sequence[float]) -> dict[int, Box]:
@@ -106,17 +110,17 @@ def random_told(seed: int, n: int = 30, *, short_clips: bool = False, shortest: 
         start = int(rng.integers(0, n_frames - 20))
         span = (start, int(rng.integers(start + shortest, min(n_frames + 1, start + 200))))
         move = int(rng.choice([0, 3, 20, 150]))
-        claim = (max(0, span[0] + move), max(0, span[0] + move) + int(rng.integers(0, 150)))
+        prediction = (max(0, span[0] + move), max(0, span[0] + move) + int(rng.integers(0, 150)))
         if rng.random() < 0.2:
-            claim = span
-        wide = (max(0, min(span[0], claim[0]) - 2), max(span[1], claim[1]) + 2)
+            prediction = span
+        wide = (max(0, min(span[0], prediction[0]) - 2), max(span[1], prediction[1]) + 2)
         made.append(
             Told(
                 video=f"v{place // 2}" if not short_clips else f"v{place}",
                 span=span,
                 boxes={frame: _box(rng) for frame in range(*span)},
-                claim=claim if rng.random() < 0.9 else None,
-                claimed_boxes={frame: _box(rng) for frame in range(*wide) if rng.random() < 0.9},
+                prediction=prediction if rng.random() < 0.9 else None,
+                predicted_boxes={frame: _box(rng) for frame in range(*wide) if rng.random() < 0.9},
                 kind=str(rng.choice(["declarative", "interrogative"])),
                 n_frames=10_000 if not short_clips else n_frames,
                 fps=float([24.0, 30000 / 1001, 30.0, 25.0][place // 2 % 4]),

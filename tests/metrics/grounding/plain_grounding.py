@@ -37,19 +37,19 @@ def tubedetr(told: Told, first_frame: int, *, hcstvg: bool, hull: str = "max") -
             taken.append(frame)
     if len(taken) > 200:
         taken = [taken[j * len(taken) // 200] for j in range(200)]
-    if told.claim is None:
+    if told.prediction is None:
         return 0.0, 0.0, 0.0
     true = (told.span[0] + first_frame, told.span[1] + first_frame)
-    claim = told.claim
-    low, high = max(true[0], claim[0]), min(true[1], claim[1])
+    prediction = told.prediction
+    low, high = max(true[0], prediction[0]), min(true[1], prediction[1])
     shared = high - low
-    tiou = shared / (true[1] - true[0] + claim[1] - claim[0] - shared) if shared > 0 else 0.0
-    last = max(true[1], claim[1]) if hull == "max" else high
-    over = sum(1 for frame in taken if min(true[0], claim[0]) <= frame < last)
+    tiou = shared / (true[1] - true[0] + prediction[1] - prediction[0] - shared) if shared > 0 else 0.0
+    last = max(true[1], prediction[1]) if hull == "max" else high
+    over = sum(1 for frame in taken if min(true[0], prediction[0]) <= frame < last)
     both = everywhere = 0.0
     asked = [frame for frame in taken if true[0] <= frame < true[1]]
     for frame in asked:
-        held = told.claimed_boxes.get(frame)
+        held = told.predicted_boxes.get(frame)
         value = iou(held, told.boxes[frame - first_frame]) if held else 0.0
         everywhere += value
         both += value if low <= frame < high else 0.0
@@ -58,30 +58,30 @@ def tubedetr(told: Told, first_frame: int, *, hcstvg: bool, hull: str = "max") -
 
 def official(told: Told) -> Row:
     """One sentence as the script of the HC-STVG challenge judges it, with inclusive ends."""
-    if told.claim is None:
+    if told.prediction is None:
         return 0.0, 0.0, 0.0
     values = [
-        iou(told.claimed_boxes[frame], box)
+        iou(told.predicted_boxes[frame], box)
         for frame, box in told.boxes.items()
-        if frame in told.claimed_boxes
+        if frame in told.predicted_boxes
     ]
-    frames = max(told.span[1] - 1, told.claim[1] - 1) - min(told.span[0], told.claim[0]) + 1
+    frames = max(told.span[1] - 1, told.prediction[1] - 1) - min(told.span[0], told.prediction[0]) + 1
     return len(values) / frames, sum(values) / frames, sum(values) / len(told.boxes)
 
 
 def every_frame(told: Told) -> Row:
     """One sentence over all frames by sets, as the formulas in print say."""
-    if told.claim is None:
+    if told.prediction is None:
         return 0.0, 0.0, 0.0
-    true, claim = set(range(*told.span)), set(range(*told.claim))
+    true, prediction = set(range(*told.span)), set(range(*told.prediction))
     values = {
-        frame: iou(told.claimed_boxes[frame], told.boxes[frame]) if frame in told.claimed_boxes else 0.0
+        frame: iou(told.predicted_boxes[frame], told.boxes[frame]) if frame in told.predicted_boxes else 0.0
         for frame in true
     }
-    either = len(true | claim)
+    either = len(true | prediction)
     return (
-        len(true & claim) / either,
-        sum(values[frame] for frame in sorted(true & claim)) / either,
+        len(true & prediction) / either,
+        sum(values[frame] for frame in sorted(true & prediction)) / either,
         sum(values.values()) / len(true),
     )
 

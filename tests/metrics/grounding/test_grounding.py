@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from grounded_sets import Told, claims, random_told, same, steady, tables
+from grounded_sets import Told, detections, random_told, same, steady, tables
 from plain_grounding import Row, every_frame, means, official, tubedetr
 
 from roadaware.config import from_dict, to_dict
@@ -85,7 +85,7 @@ def test_truth_against_itself_is_perfect(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(CONFIGS))
-def test_empty_claims_score_0_and_are_counted(name: str) -> None:
+def test_empty_predictions_score_0_and_are_counted(name: str) -> None:
     _, scenes = tables(random_told(2, 10))
     result = evaluate(Predictions(), scenes, CONFIGS[name]())
     assert set(summary(result).values()) == {0.0}
@@ -183,8 +183,8 @@ def test_a_span_of_one_frame_is_judged_like_a_long_one() -> None:
     box = (0.0, 0.0, 4.0, 4.0)
     told = Told("v", (5, 6), {5: box}, (5, 6), {5: box})
     assert set(summary(judged([told])).values()) == {1.0}
-    assert judged([replace(told, claim=(5, 9))]).value("m_tiou") == 0.25
-    assert judged([replace(told, claim=(5, 9))]).value("m_viou") == 0.25
+    assert judged([replace(told, prediction=(5, 9))]).value("m_tiou") == 0.25
+    assert judged([replace(told, prediction=(5, 9))]).value("m_viou") == 0.25
     assert judged([Told("v", (5, 5), {}, (5, 5))]).value("m_tiou") == 0.0
 
 
@@ -198,23 +198,23 @@ def test_frames_that_count_are_those_of_the_hull_that_have_a_true_box() -> None:
         ("min", (15, 30)): 10,
         ("min", (0, 0)): 0,
     }
-    for (end, claim), frames in hulls.items():
-        rows = judged([replace(told, claim=claim)], hull_end=end).instances("sentence")
+    for (end, prediction), frames in hulls.items():
+        rows = judged([replace(told, prediction=prediction)], hull_end=end).instances("sentence")
         assert rows["hull_frames"].to_list() == [frames]
 
 
 def test_what_is_missing_can_be_an_error() -> None:
     box = (0.0, 0.0, 4.0, 4.0)
     told = Told("v", (0, 10), steady((0, 10), box), (0, 10), steady((0, 9), box))
-    whole = replace(told, claimed_boxes=steady((0, 10), box))
+    whole = replace(told, predicted_boxes=steady((0, 10), box))
     assert judged([told]).value("gt_viou") == 0.9
     with pytest.raises(
         InputError, match=r"1 true frames of 1 sentences have no predicted box, first of \['q1'\]"
     ):
         judged([whole, told], missing_box="error")
     with pytest.raises(InputError, match=r"1 of 2 sentences have no prediction, first \['q1'\]"):
-        judged([told, replace(told, claim=None)], missing_claim="error")
-    assert judged([whole], missing_box="error", missing_claim="error").value("gt_viou") == 1.0
+        judged([told, replace(told, prediction=None)], missing_prediction="error")
+    assert judged([whole], missing_box="error", missing_prediction="error").value("gt_viou") == 1.0
 
 
 def test_given_spans_judge_boxes_alone() -> None:
@@ -230,7 +230,7 @@ def test_given_spans_judge_boxes_alone() -> None:
     assert judged([told], temporal="given_first").value("gt_viou") == 1.0
 
 
-def test_claims_and_sentences_that_do_not_meet() -> None:
+def test_predictions_and_sentences_that_do_not_meet() -> None:
     told = random_told(8, 6)
     predictions, scenes = tables(told)
     foreign = predictions.queries.with_columns(pl.col("query") + 100)
@@ -250,7 +250,7 @@ def test_claims_and_sentences_that_do_not_meet() -> None:
         evaluate(predictions, Scenes())
 
 
-def test_boxes_and_spans_that_were_not_claimed() -> None:
+def test_boxes_and_spans_that_were_not_predicted() -> None:
     told = same(random_told(9, 4))
     predictions, scenes = tables(told)
     pointless = predictions.with_tables(queries=predictions.queries.drop("tube"))
@@ -261,30 +261,30 @@ def test_boxes_and_spans_that_were_not_claimed() -> None:
     assert summary(evaluate(endless, scenes)) == summary(evaluate(spanless, scenes))
 
 
-def test_facts_stand_beside_the_numbers_and_thin_claims_are_told() -> None:
+def test_facts_stand_beside_the_numbers_and_thin_predictions_are_told() -> None:
     box = (0.0, 0.0, 4.0, 4.0)
     told = Told("v", (0, 50), steady((0, 50), box), (0, 50), dict.fromkeys(range(0, 50, 5), box))
     result = judged([told])
     assert result.facts == {
         "sentences": 1,
-        "claimed": 1,
+        "predicted": 1,
         "frames": "every frame",
         "true_frames": 50,
         "hull_frames": 50,
-        "true_frames_without_claimed_box": 40,
+        "true_frames_without_predicted_box": 40,
         "first_frame": 0,
         "average": "over sentences",
     }
     assert result.notes[0] == "40 of 50 true frames have no predicted box and an overlap of 0"
     assert "most true frames have no predicted box" in result.notes[1]
-    half = judged([replace(told, claimed_boxes=dict.fromkeys(range(0, 50, 2), box))])
+    half = judged([replace(told, predicted_boxes=dict.fromkeys(range(0, 50, 2), box))])
     assert half.notes == ("25 of 50 true frames have no predicted box and an overlap of 0",)
     assert judged(same([told])).notes == ()
     sampled = judged([told], "tubedetr-vidstg")
     assert sampled.value("m_viou") == 1.0
     assert sampled.facts["frames"] == "5 frames per second, at most 200"
-    assert sampled.facts["true_frames_without_claimed_box"] == 0
-    thin = judged([replace(told, claimed_boxes={0: box})], "tubedetr-vidstg", most_frames=None)
+    assert sampled.facts["true_frames_without_predicted_box"] == 0
+    thin = judged([replace(told, predicted_boxes={0: box})], "tubedetr-vidstg", most_frames=None)
     assert thin.facts["frames"] == "5 frames per second"
     assert thin.notes == ("9 of 10 true frames have no predicted box and an overlap of 0",)
     predictions, scenes = tables([told])
@@ -350,4 +350,4 @@ def test_a_note_that_is_no_number_is_refused() -> None:
     odd = scenes.with_tables(meta=replace(scenes.meta, notes={"first_frame": "one"}))
     with pytest.raises(InputError, match="first_frame"):
         evaluate(predictions, odd, CONFIGS["tubedetr-hcstvg"]())
-    assert claims(random_told(11, 2)) == predictions
+    assert detections(random_told(11, 2)) == predictions

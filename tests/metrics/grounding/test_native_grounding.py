@@ -13,16 +13,18 @@ from grounded_sets import Box, Told, random_told
 from plain_grounding import Row, means, official, tubedetr
 
 from roadaware.datasets import read
-from roadaware.formats.grounding import read_grounding_claims
+from roadaware.formats.grounding import read_grounding_predictions
 from roadaware.metrics.grounding import CONFIGS, evaluate
 from roadaware.metrics.metric_state import as_json
 
 
-def scored(folder: Path, dataset: str, name: str, truth: Any, claims: Any) -> dict[str, Any]:
+def scored(folder: Path, dataset: str, name: str, truth: Any, predictions: Any) -> dict[str, Any]:
     (folder / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
-    (folder / "claims.json").write_text(json.dumps(claims), encoding="utf-8")
+    (folder / "predictions.json").write_text(json.dumps(predictions), encoding="utf-8")
     scenes = read(dataset, folder / "truth.json")
-    return as_json(evaluate(read_grounding_claims(folder / "claims.json", scenes), scenes, CONFIGS[name]()))
+    return as_json(
+        evaluate(read_grounding_predictions(folder / "predictions.json", scenes), scenes, CONFIGS[name]())
+    )
 
 
 def sized(box: Box) -> list[float]:
@@ -30,16 +32,16 @@ def sized(box: Box) -> list[float]:
 
 
 def in_tubedetr(told: Sequence[Told]) -> dict[str, Any]:
-    claimed = [(number, each) for number, each in enumerate(told) if each.claim is not None]
+    predicted = [(number, each) for number, each in enumerate(told) if each.prediction is not None]
     return {
         "predictions": {
             f"{number}_{frame}": {"boxes": [list(box)]}
-            for number, each in claimed
-            for frame, box in each.claimed_boxes.items()
+            for number, each in predicted
+            for frame, box in each.predicted_boxes.items()
         },
         "video_predictions": {
-            str(number): {"sted": [float(end) for end in each.claim or ()], "qtype": each.kind}
-            for number, each in claimed
+            str(number): {"sted": [float(end) for end in each.prediction or ()], "qtype": each.kind}
+            for number, each in predicted
         },
     }
 
@@ -62,7 +64,7 @@ def test_hcstvg_files_as_tubedetr_judges_them(tmp_path: Path, seed: int, form: s
         }
         for number, each in enumerate(told)
     ]
-    claims = in_tubedetr(told)
+    predictions = in_tubedetr(told)
     if form == "raw":
         truth = {
             f"{each['original_video_id']}.mp4": {
@@ -77,7 +79,7 @@ def test_hcstvg_files_as_tubedetr_judges_them(tmp_path: Path, seed: int, form: s
             }
             for each in truth
         }
-    found = scored(tmp_path, "hcstvg", "tubedetr-hcstvg", truth, claims)
+    found = scored(tmp_path, "hcstvg", "tubedetr-hcstvg", truth, predictions)
     expected = means((tubedetr(each, 1, hcstvg=True) for each in told), strict=True)
     assert found["summary"] == pytest.approx(expected, abs=1e-9)
 
@@ -101,12 +103,12 @@ def test_hcstvg_files_as_the_official_script_judges_them(tmp_path: Path, seed: i
         }
 
     truth = {f"clip{n}.mp4": entry(each.span, each.boxes) for n, each in enumerate(told)}
-    claims = {
-        f"clip{n}.mp4": entry(each.claim, each.claimed_boxes)
+    predictions = {
+        f"clip{n}.mp4": entry(each.prediction, each.predicted_boxes)
         for n, each in enumerate(told)
-        if each.claim is not None
+        if each.prediction is not None
     }
-    found = scored(tmp_path, "hcstvg", "hcstvg-official", truth, claims)
+    found = scored(tmp_path, "hcstvg", "hcstvg-official", truth, predictions)
     assert found["summary"] == pytest.approx(means(map(official, told), strict=True), abs=1e-9)
 
 

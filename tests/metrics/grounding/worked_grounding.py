@@ -26,38 +26,44 @@ class Case:
 
 
 def told(
-    span: tuple[int, int] = TEN, claim: tuple[int, int] | None = None, first: int | None = None, **more: Any
+    span: tuple[int, int] = TEN,
+    prediction: tuple[int, int] | None = None,
+    first: int | None = None,
+    **more: Any,
 ) -> Told:
     """A sentence with BOX on all frames; predicted HALF on all frames, or BOX on `first` and HALF elsewhere."""
     boxes = {**steady((0, 100), HALF), **({} if first is None else {first: BOX})}
-    given = {"boxes": steady(span, BOX), "claim": claim or span, "claimed_boxes": boxes}
+    given = {"boxes": steady(span, BOX), "prediction": prediction or span, "predicted_boxes": boxes}
     return Told("v", span, **{**given, **more})
 
 
 WELL = steady((0, 100), BOX)
 SAMPLED = {"frames": "sampled"}
 CASES: dict[str, Case] = {
-    "frames": Case(told(claimed_boxes=dict.fromkeys((0, 5), BOX))),
+    "frames": Case(told(predicted_boxes=dict.fromkeys((0, 5), BOX))),
     "sample_fps": Case(told(first=0), base=SAMPLED),
     "clip_seconds": Case(told(first=0), base=SAMPLED),
-    "last_frame": Case(told((8, 10), claimed_boxes={8: BOX}, fps=5.0, n_frames=10), base=SAMPLED),
+    "last_frame": Case(told((8, 10), predicted_boxes={8: BOX}, fps=5.0, n_frames=10), base=SAMPLED),
     "most_frames": Case(
-        told(claimed_boxes={frame: HALF if frame % 2 else BOX for frame in range(10)}, fps=5.0, n_frames=10),
+        told(
+            predicted_boxes={frame: HALF if frame % 2 else BOX for frame in range(10)}, fps=5.0, n_frames=10
+        ),
         base=SAMPLED,
     ),
     "ends": Case(told((2, 6), (4, 8)), "m_tiou"),
-    "hull_end": Case(told(claim=(0, 20), claimed_boxes=WELL)),
-    "common_frames": Case(told(claimed_boxes=steady((0, 5), BOX)), "m_tiou"),
-    "boxless_frames": Case(told(boxes=dict.fromkeys((0, 5), BOX), claimed_boxes=WELL)),
+    "hull_end": Case(told(prediction=(0, 20), predicted_boxes=WELL)),
+    "common_frames": Case(told(predicted_boxes=steady((0, 5), BOX)), "m_tiou"),
+    "boxless_frames": Case(told(boxes=dict.fromkeys((0, 5), BOX), predicted_boxes=WELL)),
     "boxes_beyond": Case(
-        told(claim=(0, 20), boxes=steady((0, 15), BOX), claimed_boxes=WELL), base={"common_frames": "boxes"}
+        told(prediction=(0, 20), boxes=steady((0, 15), BOX), predicted_boxes=WELL),
+        base={"common_frames": "boxes"},
     ),
     "threshold": Case(told(), "viou@0.5"),
     "thresholds": Case(told(), "viou"),
     "numbering": Case(told(), "m_tiou", first_frame=1),
     "temporal": Case(told((3, 13), first=3), "gt_viou", SAMPLED),
-    "missing_claim": Case(replace(told(), claim=None)),
-    "missing_box": Case(told(claimed_boxes=steady((0, 5), BOX))),
+    "missing_prediction": Case(replace(told(), prediction=None)),
+    "missing_box": Case(told(predicted_boxes=steady((0, 5), BOX))),
 }
 
 

@@ -19,14 +19,16 @@ class Plain:
     Args:
         values: by metric.
         by_class: by predicate.
-        claims: for each video its predictions by rank: place, whether it is a hit, place of the true relation
+        predictions: for each video its predictions by rank: place, whether it is a hit, place of the true relation
             that it takes or else overlaps most, and the overlaps with that.
         frames: video, frame, true triplets, and those that the predictions find at each rank.
     """
 
     values: dict[str, float] = field(default_factory=dict)
     by_class: dict[str, dict[str, float]] = field(default_factory=dict)
-    claims: list[list[tuple[int, bool, int | None, float | None, float | None]]] = field(default_factory=list)
+    predictions: list[list[tuple[int, bool, int | None, float | None, float | None]]] = field(
+        default_factory=list
+    )
     frames: list[tuple[str | int, ...]] = field(default_factory=list)
 
 
@@ -69,10 +71,12 @@ def _tubelets(videos: list[Video], config: RelationConfig, found: Plain) -> None
     hits = dict.fromkeys(config.recall_at, 0)
     of_class = {p: {"n": 0, **dict.fromkeys(config.recall_at, 0)} for p in PREDICATES}
     for video in videos:
-        ranked = sorted(video.claims, key=lambda claim: claim.score, reverse=True)[: config.top_returns]
+        ranked = sorted(video.predictions, key=lambda prediction: prediction.score, reverse=True)[
+            : config.top_returns
+        ]
         taken = _taken(video, ranked, config)
-        places = sorted(range(len(video.claims)), key=lambda c, video=video: -video.claims[c].score)
-        found.claims.append(
+        places = sorted(range(len(video.predictions)), key=lambda c, video=video: -video.predictions[c].score)
+        found.predictions.append(
             [_row(video, ranked[c], places[c], taken.get(c), config) for c in range(len(ranked))]
         )
         if not video.truth:
@@ -99,13 +103,13 @@ def _tubelets(videos: list[Video], config: RelationConfig, found: Plain) -> None
 
 def _taken(video: Video, ranked: list[Fact], config: RelationConfig) -> dict[int, int]:
     free, taken = set(range(len(video.truth))), {}
-    for c, claim in enumerate(ranked):
+    for c, prediction in enumerate(ranked):
         best, chosen = 0.0, None
         for t in sorted(free):
             fact = video.truth[t]
-            if _triplet(claim, video.claimed_tubes) != _triplet(fact, video.tubes):
+            if _triplet(prediction, video.predicted_tubes) != _triplet(fact, video.tubes):
                 continue
-            least = min(_viou_of_ends(video, claim, t, config))
+            least = min(_viou_of_ends(video, prediction, t, config))
             if least >= config.viou_threshold and least > best:
                 best, chosen = least, t
         if chosen is not None:
@@ -115,24 +119,24 @@ def _taken(video: Video, ranked: list[Fact], config: RelationConfig) -> dict[int
 
 
 def _row(
-    video: Video, claim: Fact, place: int, taken: int | None, config: RelationConfig
+    video: Video, prediction: Fact, place: int, taken: int | None, config: RelationConfig
 ) -> tuple[int, bool, int | None, float | None, float | None]:
     alike = [
         t
         for t, fact in enumerate(video.truth)
-        if _triplet(claim, video.claimed_tubes) == _triplet(fact, video.tubes)
+        if _triplet(prediction, video.predicted_tubes) == _triplet(fact, video.tubes)
     ]
-    near = max(alike, key=lambda t: min(_viou_of_ends(video, claim, t, config)), default=None)
+    near = max(alike, key=lambda t: min(_viou_of_ends(video, prediction, t, config)), default=None)
     near = near if taken is None else taken
     if near is None:
         return place, False, None, None, None
-    return place, taken is not None, near, *_viou_of_ends(video, claim, near, config)
+    return place, taken is not None, near, *_viou_of_ends(video, prediction, near, config)
 
 
-def _viou_of_ends(video: Video, claim: Fact, t: int, config: RelationConfig) -> tuple[float, float]:
+def _viou_of_ends(video: Video, prediction: Fact, t: int, config: RelationConfig) -> tuple[float, float]:
     subject, object_ = (
         viou(
-            _cut(claim, video.claimed_tubes[getattr(claim, side)]),
+            _cut(prediction, video.predicted_tubes[getattr(prediction, side)]),
             _cut(video.truth[t], video.tubes[getattr(video.truth[t], side)]),
             config.pixel_offset,
         )
@@ -152,7 +156,7 @@ def _area_under(ranked: list[Fact], taken: dict[int, int], n_truth: int, kind: t
 
 
 def _tags(video: Video, ranked: list[Fact], config: RelationConfig, kind: type) -> list[float]:
-    said = list(dict.fromkeys(_triplet(claim, video.claimed_tubes) for claim in ranked))
+    said = list(dict.fromkeys(_triplet(prediction, video.predicted_tubes) for prediction in ranked))
     true = {_triplet(fact, video.tubes) for fact in video.truth}
     shares = []
     for n in config.precision_at:
@@ -188,7 +192,7 @@ def _frames(videos: list[Video], config: RelationConfig, found: Plain) -> None:
     for video in videos:
         for frame in _images(video):
             truth = _true_triplets(video, frame, config)
-            if _alive(video.claims, video.claimed_tubes, frame) or config.silent_frames == "empty":
+            if _alive(video.predictions, video.predicted_tubes, frame) or config.silent_frames == "empty":
                 before = video, frame
             ranks = _ranks(video, frame, truth, config, before)
             asked += len(truth)
@@ -231,20 +235,20 @@ def _true_triplets(video: Video, frame: int, config: RelationConfig) -> list[int
 
 
 def _ranks(
-    video: Video, frame: int, truth: list[int], config: RelationConfig, claimed: tuple[Video, int] | None
+    video: Video, frame: int, truth: list[int], config: RelationConfig, predicted: tuple[Video, int] | None
 ) -> list[int | None]:
-    """The rank that finds each true triplet of a frame; `claimed` is where the predictions are taken from."""
-    by, then = claimed or (video, frame)
+    """The rank that finds each true triplet of a frame; `predicted` is where the predictions are taken from."""
+    by, then = predicted or (video, frame)
     ranked = _ranked(by, then, config)
     ranks: list[int | None] = [None] * len(truth)
-    for rank, claim in enumerate(ranked, 1):
+    for rank, prediction in enumerate(ranked, 1):
         enough = []
         for e, t in enumerate(truth):
             fact = video.truth[t]
-            if _triplet(claim, by.claimed_tubes) == _triplet(fact, video.tubes):
+            if _triplet(prediction, by.predicted_tubes) == _triplet(fact, video.tubes):
                 least = min(
                     _iou(
-                        by.claimed_tubes[getattr(claim, side)].boxes[then],
+                        by.predicted_tubes[getattr(prediction, side)].boxes[then],
                         video.tubes[getattr(fact, side)].boxes[frame],
                         config,
                     )
@@ -263,25 +267,25 @@ def _ranked(video: Video, frame: int, config: RelationConfig) -> list[Fact]:
     """The predictions of a frame, best first: a matrix of pairs and predicates, flattened and sorted."""
     pairs: dict[tuple[int, int], int] = {}
     matrix: dict[tuple[int, int], dict[str, Fact]] = {}
-    for c in _alive(video.claims, video.claimed_tubes, frame):
-        claim = video.claims[c]
-        pairs.setdefault((claim.subject, claim.object), len(pairs))
-        row = matrix.setdefault((claim.subject, claim.object), {})
-        if claim.predicate not in row or claim.score > row[claim.predicate].score:
-            row[claim.predicate] = claim
+    for c in _alive(video.predictions, video.predicted_tubes, frame):
+        prediction = video.predictions[c]
+        pairs.setdefault((prediction.subject, prediction.object), len(pairs))
+        row = matrix.setdefault((prediction.subject, prediction.object), {})
+        if prediction.predicate not in row or prediction.score > row[prediction.predicate].score:
+            row[prediction.predicate] = prediction
     flat: list[tuple[float, Fact]] = []
     for pair in sorted(matrix, key=lambda pair: pairs[pair]):
         weight = 1.0
         for tube in pair:
-            score = video.claimed_tubes[tube].score
+            score = video.predicted_tubes[tube].score
             weight *= 1.0 if score is None else score
         row = [matrix[pair][p] for p in PREDICATES if p in matrix[pair]]
-        row.sort(key=lambda claim: -claim.score)
-        flat += [(claim.score * weight, claim) for claim in row[: config.predicates_per_pair]]
+        row.sort(key=lambda prediction: -prediction.score)
+        flat += [(prediction.score * weight, prediction) for prediction in row[: config.predicates_per_pair]]
     order = np.argsort([-score for score, _ in flat], kind="stable")
     best = [flat[i] for i in order][: config.frame_top]
     least = config.frame_min_score
-    return [claim for score, claim in best if least is None or score > least]
+    return [prediction for score, prediction in best if least is None or score > least]
 
 
 def _iou(a: Box, b: Box, config: RelationConfig) -> float:

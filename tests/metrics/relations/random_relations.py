@@ -39,8 +39,8 @@ class Video:
     name: str
     tubes: list[Tube] = field(default_factory=list)
     truth: list[Fact] = field(default_factory=list)
-    claimed_tubes: list[Tube] = field(default_factory=list)
-    claims: list[Fact] = field(default_factory=list)
+    predicted_tubes: list[Tube] = field(default_factory=list)
+    predictions: list[Fact] = field(default_factory=list)
     annotated: list[int] | None = None
     category: str | None = None
 
@@ -70,19 +70,19 @@ def scenes_of(videos: list[Video]) -> Scenes:
 
 
 def predictions_of(videos: list[Video]) -> Predictions:
-    return Predictions(**_tables(videos, "claimed_tubes", "claims"), meta=_META)
+    return Predictions(**_tables(videos, "predicted_tubes", "predictions"), meta=_META)
 
 
-def random_videos(seed: int, n_videos: int = 6, claims: int = 40) -> list[Video]:
+def random_videos(seed: int, n_videos: int = 6, predictions: int = 40) -> list[Video]:
     """Videos with ties of scores, partial overlaps, holes in tubes, and some without truth or predictions."""
     draw = np.random.default_rng(seed)
-    return [_video(draw, f"v{i}", claims) for i in range(n_videos)]
+    return [_video(draw, f"v{i}", predictions) for i in range(n_videos)]
 
 
 _META = Meta(vocabularies={"category": CATEGORIES, "predicate": PREDICATES})
 
 
-def _video(draw: np.random.Generator, name: str, n_claims: int) -> Video:
+def _video(draw: np.random.Generator, name: str, n_predictions: int) -> Video:
     video = Video(name, category=("flood", "fight")[int(name[1:]) % 2])
     for _ in range(int(draw.integers(2, 5))):
         start = int(draw.integers(0, 6))
@@ -107,10 +107,10 @@ def _video(draw: np.random.Generator, name: str, n_claims: int) -> Video:
     for tube in video.tubes:
         copies.append([])
         for _ in range(int(draw.integers(1, 4))):
-            copies[-1].append(len(video.claimed_tubes))
-            video.claimed_tubes.append(_claimed(draw, tube))
+            copies[-1].append(len(video.predicted_tubes))
+            video.predicted_tubes.append(_predicted(draw, tube))
     if draw.random() > 0.1:
-        video.claims = [_claim(draw, video, copies) for _ in range(n_claims)]
+        video.predictions = [_prediction(draw, video, copies) for _ in range(n_predictions)]
     return video
 
 
@@ -123,7 +123,7 @@ def _fact(draw: np.random.Generator, tubes: list[Tube]) -> Fact:
     return Fact(a, str(draw.choice(PREDICATES[:3])), b, start, end)
 
 
-def _claimed(draw: np.random.Generator, true: Tube) -> Tube:
+def _predicted(draw: np.random.Generator, true: Tube) -> Tube:
     """A tube near a true one, or its equal, here and there of another category."""
     spread = float(draw.choice([0.0, 0.5, 1.5]))
     boxes = {}
@@ -136,7 +136,7 @@ def _claimed(draw: np.random.Generator, true: Tube) -> Tube:
     return Tube(category, boxes, None, score)
 
 
-def _claim(draw: np.random.Generator, video: Video, copies: list[list[int]]) -> Fact:
+def _prediction(draw: np.random.Generator, video: Video, copies: list[list[int]]) -> Fact:
     """A prediction near a true relation, or about anybody."""
     score = float(draw.choice([0.0, 1e-5, 2e-5, 0.2, 0.4, 0.5, 0.8, 0.9]))
     if video.truth and draw.random() > 0.3:
@@ -145,13 +145,13 @@ def _claim(draw: np.random.Generator, video: Video, copies: list[list[int]]) -> 
         predicate = like.predicate if draw.random() > 0.3 else str(draw.choice(PREDICATES))
         start = max(0, like.start + int(draw.integers(-1, 2)))
         return Fact(a, predicate, b, start, max(start + 1, like.end + int(draw.integers(-1, 2))), score)
-    a, b = (int(i) for i in draw.integers(0, len(video.claimed_tubes), 2))
+    a, b = (int(i) for i in draw.integers(0, len(video.predicted_tubes), 2))
     start = int(draw.integers(0, 10))
     return Fact(a, str(draw.choice(PREDICATES)), b, start, start + int(draw.integers(1, 9)), score)
 
 
 def _tables(videos: list[Video], tubes: str, facts: str) -> dict[str, pl.DataFrame]:
-    claimed = tubes == "claimed_tubes"
+    predicted = tubes == "predicted_tubes"
     tube_rows, labels, boxes, relations = [], [], [], []
     for video in videos:
         first = len(tube_rows)
@@ -188,7 +188,7 @@ def _tables(videos: list[Video], tubes: str, facts: str) -> dict[str, pl.DataFra
             score=float,
         ),
     }
-    if not claimed:
+    if not predicted:
         found = {name: table.drop("score", strict=False) for name, table in found.items()}
     return found
 

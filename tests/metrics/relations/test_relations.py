@@ -25,7 +25,7 @@ from worked_relations import CASES, FAR, NEAR, moved, person
 
 from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.relations import read_relation_claims
+from roadaware.formats.relations import read_relation_predictions
 from roadaware.metrics.metric_state import as_json, compute_values, resample_metrics
 from roadaware.metrics.relation_rows import JudgedRelations
 from roadaware.metrics.relations import CONFIGS, RelationConfig, evaluate
@@ -83,7 +83,7 @@ def equals_the_plain_loops(videos: list[Video], configs: list[RelationConfig]) -
     scenes, predictions = scenes_of(videos), predictions_of(videos)
     facts = {
         "relations": sum(len(video.truth) for video in videos),
-        "claims": sum(len(video.claims) for video in videos),
+        "predictions": sum(len(video.detections) for video in videos),
         "videos_without_truth": sum(not video.truth for video in videos),
     }
     for config in configs:
@@ -102,22 +102,22 @@ def equals_the_plain_loops(videos: list[Video], configs: list[RelationConfig]) -
         assert {predicate: values for predicate, values in told.items() if values} == expected
         assert result.facts.items() >= facts.items()
         if config.tubelets:
-            claims, truth = _numbered(videos, plain)
+            detections, truth = _numbered(videos, plain)
             columns = ("relation", "hit", "truth", "subject_viou", "object_viou", "rank")
-            assert result.instances("claim").select(columns).rows() == claims
-            assert result.instances("truth").select("relation", "claim", "rank").rows() == truth
-            best = config.top_returns or max(len(video.claims) for video in videos)
+            assert result.instances("prediction").select(columns).rows() == detections
+            assert result.instances("truth").select("relation", "prediction", "rank").rows() == truth
+            best = config.top_returns or max(len(video.detections) for video in videos)
             left_out = {
-                "predictions beyond the best of their video": facts["claims"] - len(claims),
+                "predictions beyond the best of their video": facts["predictions"] - len(detections),
                 "predictions in videos without a true relation": sum(
-                    min(best, len(video.claims)) for video in videos if not video.truth
+                    min(best, len(video.detections)) for video in videos if not video.truth
                 ),
             }
             assert result.left_out == {reason: n for reason, n in left_out.items() if n}
         if config.frames:
             assert result.instances("frame").rows() == plain.frames
             assert result.facts["predicates_per_pair"] == (config.predicates_per_pair or "all")
-            assert result.facts["claims_per_frame"] == (config.frame_top or "all")
+            assert result.facts["predictions_per_frame"] == (config.frame_top or "all")
             assert result.facts["frames_judged"] == len(plain.frames)
             assert result.facts["frames_without_truth"] == sum(not row[2] for row in plain.frames)
             # What the published code may print instead, since it judges silent images by those before.
@@ -134,19 +134,22 @@ def equals_the_plain_loops(videos: list[Video], configs: list[RelationConfig]) -
 
 def _numbered(videos: list[Video], plain: Plain) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """Rows of predictions and of the truth by their numbers in the tables, which go on from video to video."""
-    claims: list[tuple[object, ...]] = []
+    detections: list[tuple[object, ...]] = []
     truth: list[tuple[object, ...]] = []
-    first_claim = first_truth = 0
-    for video, rows in zip(videos, plain.claims, strict=True):
+    first_prediction = first_truth = 0
+    for video, rows in zip(videos, plain.detections, strict=True):
         found: dict[int, tuple[int, int]] = {}
         for rank, (place, hit, near, *overlaps) in enumerate(rows, 1):
             number = None if near is None else first_truth + near
-            claims.append((first_claim + place, hit, number, *map(_near, overlaps), rank))
+            detections.append((first_prediction + place, hit, number, *map(_near, overlaps), rank))
             if hit and near is not None:
-                found[near] = (first_claim + place, rank)
+                found[near] = (first_prediction + place, rank)
         truth += [(first_truth + t, *found.get(t, (None, None))) for t in range(len(video.truth))]
-        first_claim, first_truth = first_claim + len(video.claims), first_truth + len(video.truth)
-    return claims, truth
+        first_prediction, first_truth = (
+            first_prediction + len(video.detections),
+            first_truth + len(video.truth),
+        )
+    return detections, truth
 
 
 def _near(overlap: float | None) -> object:
@@ -164,19 +167,19 @@ def test_the_very_first_box_counts_like_every_other() -> None:
 
 @pytest.mark.parametrize("ends", [(0, 2), (2, 0)])
 def test_the_very_first_box_of_a_faint_prediction_lets_nothing_be_carried(ends: tuple[int, int]) -> None:
-    claimed = [Tube("person", {1: NEAR}), Tube("person", {0: NEAR}), person(FAR, end=2)]
-    claims = [Fact(1, "follow", 2, 0, 1, 0.9), Fact(ends[0], "watch", ends[1], 1, 2, 1e-6)]
+    predicted = [Tube("person", {1: NEAR}), Tube("person", {0: NEAR}), person(FAR, end=2)]
+    detections = [Fact(1, "follow", 2, 0, 1, 0.9), Fact(ends[0], "watch", ends[1], 1, 2, 1e-6)]
     truth = [Fact(0, "follow", 1, 0, 2)]
-    video = Video("faint", [person(NEAR, end=2), person(FAR, end=2)], truth, claimed, claims)
+    video = Video("faint", [person(NEAR, end=2), person(FAR, end=2)], truth, predicted, detections)
     equals_the_plain_loops([video], CARRIED)
     assert [summary([video], config)["frame_recall@20"] for config in CARRIED] == [0.5, 0.5]
 
 
 def test_what_is_carried_keeps_its_rank() -> None:
-    claimed = [Tube("person", {0: NEAR}), Tube("person", {0: FAR})]
-    claims = [Fact(1, "watch", 0, 0, 1, 0.9), Fact(0, "follow", 1, 0, 1, 0.8)]
+    predicted = [Tube("person", {0: NEAR}), Tube("person", {0: FAR})]
+    detections = [Fact(1, "watch", 0, 0, 1, 0.9), Fact(0, "follow", 1, 0, 1, 0.8)]
     tubes = [person(NEAR, end=2), person(FAR, end=2)]
-    video = Video("silent", tubes, [Fact(0, "follow", 1, 0, 2)], claimed, claims)
+    video = Video("silent", tubes, [Fact(0, "follow", 1, 0, 2)], predicted, detections)
     configs = [replace(config, recall_at=(1, 2, 3)) for config in CARRIED]
     equals_the_plain_loops([video], configs)
     for config in configs:
@@ -199,13 +202,13 @@ def test_of_equal_scores_the_pair_that_stands_first_in_the_image_is_the_best(tur
     tubes = [Tube("person", {1: NEAR}), person(FAR, end=2), person(moved(FAR, 50.0), end=2)]
     one, other = ((2, 0), (2, 1)) if turned else ((0, 2), (1, 2))
     # The other pair stands before, but in another image.
-    claims = [
+    detections = [
         Fact(other[0], "watch", other[1], 0, 1, 0.9),
         Fact(one[0], "follow", one[1], 1, 2, 0.5),
         Fact(other[0], "follow", other[1], 1, 2, 0.5),
     ]
     for right in (0, 1):
-        video = Video("ties", tubes, [claims[1 + right]], tubes, claims, annotated=[1])
+        video = Video("ties", tubes, [detections[1 + right]], tubes, detections, annotated=[1])
         config = replace(CONFIGS["frame-sg-no"](), recall_at=(1,))
         equals_the_plain_loops([video], [config])
         assert summary([video], config)["frame_recall@1"] == 1 - right
@@ -213,12 +216,12 @@ def test_of_equal_scores_the_pair_that_stands_first_in_the_image_is_the_best(tur
 
 def test_of_a_pair_whose_tubes_score_nothing_the_likelier_predicate_is_the_first() -> None:
     truth = [person(NEAR), person(FAR)]
-    claimed = [Tube("person", still(NEAR, 0, 10), None, 0.0), Tube("person", still(FAR, 0, 10), None, 0.5)]
-    claims = [Fact(0, "follow", 1, 0, 10, 0.2), Fact(0, "watch", 1, 0, 10, 0.9)]
+    predicted = [Tube("person", still(NEAR, 0, 10), None, 0.0), Tube("person", still(FAR, 0, 10), None, 0.5)]
+    detections = [Fact(0, "follow", 1, 0, 10, 0.2), Fact(0, "watch", 1, 0, 10, 0.9)]
     config = replace(CONFIGS["frame-sg-no"](), recall_at=(1, 2), frame_min_score=None)
     found = []
     for predicate in ("watch", "follow"):
-        video = Video("nothing", truth, [Fact(0, predicate, 1, 0, 10)], claimed, claims)
+        video = Video("nothing", truth, [Fact(0, predicate, 1, 0, 10)], predicted, detections)
         equals_the_plain_loops([video], [config])
         found.append([summary([video], config)[f"frame_recall@{n}"] for n in (1, 2)])
     assert found == [[1.0, 1.0], [0.0, 1.0]]
@@ -231,19 +234,19 @@ def test_each_choice_alone_changes_its_number(field: str) -> None:
         assert summary(list(case.videos), config)[case.metric] == pytest.approx(value, abs=1e-10)
 
 
-def test_what_is_carried_crosses_videos_and_stops_where_claims_are_too_faint() -> None:
+def test_what_is_carried_crosses_videos_and_stops_where_predictions_are_too_faint() -> None:
     carried = replace(CONFIGS["frame-sg-no"](), silent_frames="carried")
     first, second = (
         CASES["silent_frames"].videos[0],
-        replace(CASES["silent_frames"].videos[0], name="later", claims=[]),
+        replace(CASES["silent_frames"].videos[0], name="later", detections=[]),
     )
     assert summary([first, second], carried)["frame_recall@20"] == 1
     assert summary([second, first], carried)["frame_recall@20"] == 0.5
-    faint = replace(second, claims=[replace(first.claims[0], start=0, end=10, score=1e-6)])
+    faint = replace(second, detections=[replace(first.detections[0], start=0, end=10, score=1e-6)])
     assert summary([first, faint], carried)["frame_recall@20"] == 0.5
 
 
-def test_truth_against_itself_is_perfect_and_no_claims_find_nothing() -> None:
+def test_truth_against_itself_is_perfect_and_no_predictions_find_nothing() -> None:
     for seed in range(4):
         videos = [v for v in random_videos(seed) if v.truth]
         for video in videos:  # a relation that nobody has a box in cannot be found
@@ -255,27 +258,27 @@ def test_truth_against_itself_is_perfect_and_no_claims_find_nothing() -> None:
         perfect = summary(copied(videos), DEFAULT)
         assert perfect == dict.fromkeys(perfect, 1.0)
         for config in PUBLISHED:
-            nothing = summary([replace_claims(video, []) for video in videos], config)
+            nothing = summary([replace_predictions(video, []) for video in videos], config)
             assert nothing == dict.fromkeys(nothing, 0.0)
 
 
-def replace_claims(video: Video, claims: list[Fact]) -> Video:
-    return Video(video.name, video.tubes, video.truth, video.claimed_tubes, claims, video.annotated)
+def replace_predictions(video: Video, detections: list[Fact]) -> Video:
+    return Video(video.name, video.tubes, video.truth, video.predicted_tubes, detections, video.annotated)
 
 
-def test_the_order_of_videos_and_of_untied_claims_does_not_matter() -> None:
+def test_the_order_of_videos_and_of_untied_predictions_does_not_matter() -> None:
     videos = random_videos(3)
     draw = np.random.default_rng(0)
     for video in videos:
-        scores = 0.1 + 0.9 * draw.permutation(len(video.claims)) / 100
-        video.claims = [replace(c, score=float(s)) for c, s in zip(video.claims, scores, strict=True)]
+        scores = 0.1 + 0.9 * draw.permutation(len(video.detections)) / 100
+        video.detections = [replace(c, score=float(s)) for c, s in zip(video.detections, scores, strict=True)]
     for config in PUBLISHED:
         expected = summary(videos, config)
-        scenes, claims = scenes_of(videos[::-1]), predictions_of(videos)
-        mixed = claims.with_tables(
+        scenes, detections = scenes_of(videos[::-1]), predictions_of(videos)
+        mixed = detections.with_tables(
             **{
-                name: getattr(claims, name).sample(fraction=1, shuffle=True, seed=1)
-                for name in claims.filled()
+                name: getattr(detections, name).sample(fraction=1, shuffle=True, seed=1)
+                for name in detections.filled()
             }
         )
         found = as_json(evaluate(mixed, scenes, config))["summary"]
@@ -336,19 +339,19 @@ def replace_name(video: Video) -> Video:
 def test_instances_say_what_found_what() -> None:
     videos = list(CASES["several_truths"].videos)
     result = evaluate(predictions_of(videos), scenes_of(videos), DEFAULT)
-    claim = result.instances("claim").row(0, named=True)
-    assert (claim["hit"], claim["truth"], claim["rank"]) == (True, 0, 1)
-    assert (claim["subject_viou"], claim["object_viou"]) == (1.0, 1.0)
+    prediction = result.instances("prediction").row(0, named=True)
+    assert (prediction["hit"], prediction["truth"], prediction["rank"]) == (True, 0, 1)
+    assert (prediction["subject_viou"], prediction["object_viou"]) == (1.0, 1.0)
     truth = result.instances("truth")
-    assert truth.select("relation", "claim", "rank").rows() == [(0, 0, 1), (1, None, None)]
+    assert truth.select("relation", "prediction", "rank").rows() == [(0, 0, 1), (1, None, None)]
     frames = result.instances("frame")
     assert frames.select("frame", "truth", "found@20").row(3) == (3, 2, 1)
-    assert result.levels == ("claim", "truth", "frame")
+    assert result.levels == ("prediction", "truth", "frame")
     near = evaluate(
         *(predictions_of(list(CASES["pixel_offset"].videos)), scenes_of(list(CASES["pixel_offset"].videos))),
         DEFAULT,
     )
-    missed = near.instances("claim").row(0, named=True)
+    missed = near.instances("prediction").row(0, named=True)
     assert (missed["hit"], missed["truth"]) == (False, 0)
     assert missed["subject_viou"] == pytest.approx(36 / 81)
 
@@ -356,10 +359,10 @@ def test_instances_say_what_found_what() -> None:
 def test_a_taken_relation_leaves_the_next_best_free_one() -> None:
     tubes = [person(NEAR), person(moved(NEAR, 2.0)), person(FAR)]
     truth = [Fact(0, "follow", 2, 0, 10), Fact(1, "follow", 2, 0, 10)]
-    claims = [Fact(0, "follow", 1, 0, 10, s) for s in (0.9, 0.8, 0.7)]
-    video = Video("crowd", tubes, truth, [person(NEAR), person(FAR)], claims)
+    detections = [Fact(0, "follow", 1, 0, 10, s) for s in (0.9, 0.8, 0.7)]
+    video = Video("crowd", tubes, truth, [person(NEAR), person(FAR)], detections)
     result = evaluate(predictions_of([video]), scenes_of([video]), VIDVRD)
-    rows = result.instances("claim").select("hit", "truth", pl.col("subject_viou").round(4))
+    rows = result.instances("prediction").select("hit", "truth", pl.col("subject_viou").round(4))
     assert rows.rows() == [(True, 0, 1.0), (True, 1, 0.6667), (False, 0, 1.0)]
     assert result.value("map") == 1.0
 
@@ -387,42 +390,42 @@ def test_slices_and_facts_go_with_the_numbers() -> None:
 
 def test_words_are_matched_by_name_and_unknown_videos_are_counted() -> None:
     video = CASES["averaging"].videos[0]
-    scenes, claims = scenes_of([video]), predictions_of([video])
+    scenes, detections = scenes_of([video]), predictions_of([video])
     words = {"category": ("cat", "person"), "predicate": ("jump", "follow")}
-    mapped = claims.with_tables(
+    mapped = detections.with_tables(
         meta=Meta(vocabularies=words),
-        tube_labels=claims.tube_labels.with_columns(label=pl.lit(1)),
-        relations=claims.relations.with_columns(predicate=pl.lit(1)),
+        tube_labels=detections.tube_labels.with_columns(label=pl.lit(1)),
+        relations=detections.relations.with_columns(predicate=pl.lit(1)),
     )
     assert as_json(evaluate(mapped, scenes, DEFAULT))["summary"] == summary([video], DEFAULT)
     foreign = predictions_of([replace_name(video)])
     result = evaluate(foreign, scenes, DEFAULT)
     assert result.left_out == {"predictions in videos that the truth does not have": 1}
     assert "no prediction is judged" in " ".join(result.notes)
-    nameless = claims.with_tables(tube_labels=claims.tube_labels.clear())
+    nameless = detections.with_tables(tube_labels=detections.tube_labels.clear())
     assert "other names" in " ".join(evaluate(nameless, scenes, DEFAULT).notes)
 
 
 def test_what_cannot_be_judged_is_refused() -> None:
     video = CASES["averaging"].videos[0]
-    scenes, claims = scenes_of([video]), predictions_of([video])
+    scenes, detections = scenes_of([video]), predictions_of([video])
     with pytest.raises(InputError, match="no true relation"):
-        evaluate(claims, scenes.with_tables(relations=scenes.relations.clear()), DEFAULT)
+        evaluate(detections, scenes.with_tables(relations=scenes.relations.clear()), DEFAULT)
     with pytest.raises(InputError, match="score"):
-        evaluate(claims.with_tables(relations=claims.relations.drop("score")), scenes, DEFAULT)
+        evaluate(detections.with_tables(relations=detections.relations.drop("score")), scenes, DEFAULT)
     with pytest.raises(InputError, match="end_frame"):
-        evaluate(claims, scenes.with_tables(relations=scenes.relations.drop("end_frame")), DEFAULT)
-    for boxless in (claims.boxes.clear(), claims.boxes.drop("tube")):
+        evaluate(detections, scenes.with_tables(relations=scenes.relations.drop("end_frame")), DEFAULT)
+    for boxless in (detections.boxes.clear(), detections.boxes.drop("tube")):
         with pytest.raises(InputError, match="no boxes"):
-            evaluate(claims.with_tables(boxes=boxless), scenes, DEFAULT)
-    twice = pl.concat([claims.boxes, claims.boxes.head(1).with_columns(box=pl.col("box") + 999)])
+            evaluate(detections.with_tables(boxes=boxless), scenes, DEFAULT)
+    twice = pl.concat([detections.boxes, detections.boxes.head(1).with_columns(box=pl.col("box") + 999)])
     with pytest.raises(InputError, match="two boxes in frame 0"):
-        evaluate(claims.with_tables(boxes=twice), scenes, DEFAULT)
+        evaluate(detections.with_tables(boxes=twice), scenes, DEFAULT)
     labels = pl.concat(
-        [claims.tube_labels, claims.tube_labels.head(1).with_columns(label=pl.col("label") - 1)]
+        [detections.tube_labels, detections.tube_labels.head(1).with_columns(label=pl.col("label") - 1)]
     )
     with pytest.raises(InputError, match="several labels"):
-        evaluate(claims.with_tables(tube_labels=labels), scenes, DEFAULT)
+        evaluate(detections.with_tables(tube_labels=labels), scenes, DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -446,16 +449,16 @@ def test_a_config_holds_what_its_fields_can_be(change: dict[str, object]) -> Non
         replace(DEFAULT, **change)
 
 
-def test_claims_on_true_tubes_are_found_by_name_by_boxes_or_by_number() -> None:
+def test_predictions_on_true_tubes_are_found_by_name_by_boxes_or_by_number() -> None:
     named = CASES["setting"].videos[0]
     config = replace(DEFAULT, setting="predcls")
     assert summary([named], config)["recall@20"] == 1.0
     same = [Tube("dog", tube.boxes) for tube in named.tubes]
-    boxed = Video("boxed", named.tubes, named.truth, same, named.claims)
+    boxed = Video("boxed", named.tubes, named.truth, same, named.detections)
     assert summary([boxed], config)["recall@20"] == 1.0
     bare = Predictions(relations=predictions_of([named]).relations, meta=predictions_of([named]).meta)
     assert evaluate(bare, scenes_of([named]), config).value("recall@20") == 1.0
-    astray = Video("astray", named.tubes, named.truth, [person(moved(NEAR, 1.0)), same[1]], named.claims)
+    astray = Video("astray", named.tubes, named.truth, [person(moved(NEAR, 1.0)), same[1]], named.detections)
     result = evaluate(predictions_of([astray]), scenes_of([astray]), config)
     assert "no prediction is on true tubes" in " ".join(result.notes)
     assert (result.value("recall@20"), result.left_out) == (
@@ -469,15 +472,15 @@ def test_true_tubes_with_the_same_boxes_are_told_apart_by_category(category: str
     twin = Tube(category, still(NEAR, 0, 10), "1")
     tubes = [twin, Tube("dog", still(NEAR, 0, 10), "2"), person(FAR, name="3")]
     truth = [Fact(1, "follow", 2, 0, 10)]
-    claimed = [Tube("dog", still(NEAR, 2, 8)), person(FAR)]
-    video = Video("twins", tubes, truth, claimed, [Fact(0, "follow", 1, 0, 10, 0.9)])
+    predicted = [Tube("dog", still(NEAR, 2, 8)), person(FAR)]
+    video = Video("twins", tubes, truth, predicted, [Fact(0, "follow", 1, 0, 10, 0.9)])
     assert summary([video], replace(DEFAULT, setting="predcls"))["recall@20"] == 1.0
 
 
 def test_names_are_asked_for_on_both_sides() -> None:
     named = CASES["setting"].videos[0]
     same = [Tube(tube.category, tube.boxes, str(n)) for n, tube in enumerate(named.tubes, 1)]
-    video = Video("boxed", named.tubes, named.truth, same, named.claims)
+    video = Video("boxed", named.tubes, named.truth, same, named.detections)
     predictions, scenes = predictions_of([video]), scenes_of([video])
     config = replace(DEFAULT, setting="predcls")
     nameless = [part.with_tables(tubes=part.tubes.drop("name")) for part in (predictions, scenes)]
@@ -494,19 +497,19 @@ def test_names_are_asked_for_on_both_sides() -> None:
 def test_two_predicted_tubes_on_one_true_tube_have_no_relation() -> None:
     named = CASES["setting"].videos[0]
     twice = [Tube("person", still(NEAR, 0, 10), "1"), Tube("person", still(NEAR, 0, 10), "1"), named.tubes[1]]
-    claims = [
+    detections = [
         Fact(0, "follow", 1, 0, 10, 0.9),
         Fact(1, "follow", 2, 0, 10, 0.5),
         Fact(1, "watch", 1, 0, 10, 0.4),
     ]
-    video = Video("twice", named.tubes, named.truth, twice, claims)
+    video = Video("twice", named.tubes, named.truth, twice, detections)
     result = evaluate(predictions_of([video]), scenes_of([video]), replace(DEFAULT, setting="predcls"))
     assert result.left_out == {"predictions that are not on true tubes": 1}
-    assert result.instances("claim").select("relation", "hit").rows() == [(1, True), (2, False)]
+    assert result.instances("prediction").select("relation", "hit").rows() == [(1, True), (2, False)]
     # Of equal scores the first in the table is the best, whatever the order of tubes.
     even = [Fact(1, "follow", 2, 0, 10, 0.5), Fact(0, "watch", 2, 0, 10, 0.5)]
     ranked = evaluate(
-        *(predictions_of([replace(video, claims=even)]), scenes_of([video])),
+        *(predictions_of([replace(video, detections=even)]), scenes_of([video])),
         replace(DEFAULT, setting="predcls", top_returns=1),
     )
     assert ranked.value("recall@20") == 1.0
@@ -515,7 +518,7 @@ def test_two_predicted_tubes_on_one_true_tube_have_no_relation() -> None:
 def test_relations_of_tubes_of_other_videos_are_refused() -> None:
     named = CASES["setting"].videos[0]
     videos = [named, replace(named, name="other")]
-    given = predictions_of([named, replace(named, name="other", claims=named.claims * 6)])
+    given = predictions_of([named, replace(named, name="other", detections=named.detections * 6)])
     bare = Predictions(relations=given.relations.with_columns(video=pl.lit(named.name)), meta=given.meta)
     with pytest.raises(InputError, match=r"tubes of other videos as subject, first \[1, 2, 3, 4, 5\]$"):
         evaluate(bare, scenes_of(videos), replace(DEFAULT, setting="predcls"))
@@ -524,14 +527,14 @@ def test_relations_of_tubes_of_other_videos_are_refused() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_native_files_score_like_the_facts_they_are_made_of(seed: int, tmp_path: Path) -> None:
     videos = [_whole(video) for video in random_videos(seed)]
-    truth, claims = tmp_path / "truth", tmp_path / "claims.json"
+    truth, detections = tmp_path / "truth", tmp_path / "predictions.json"
     truth.mkdir()
     for video in videos:
         (truth / f"{video.name}.json").write_text(json.dumps(_annotation(video)), encoding="utf-8")
-    listed = {video.name: [_claim(fact, video) for fact in video.claims] for video in videos}
-    claims.write_text(json.dumps({"results": listed}), encoding="utf-8")
+    listed = {video.name: [_prediction(fact, video) for fact in video.detections] for video in videos}
+    detections.write_text(json.dumps({"results": listed}), encoding="utf-8")
     scenes = read("vidvrd", truth)
-    predictions = read_relation_claims(claims, scenes)
+    predictions = read_relation_predictions(detections, scenes)
     for config in PUBLISHED:
         plain = plain_metrics(videos, config).values
         assert as_json(evaluate(predictions, scenes, config))["summary"] == pytest.approx(plain, abs=1e-9)
@@ -547,18 +550,20 @@ def _whole(video: Video) -> Video:
         return Tube(tube.category, found, tube.name)
 
     truth = [fact for fact in video.truth if fact.end <= 25]
-    claimed: list[Tube] = []
-    claims = []
-    for fact in video.claims:
+    predicted: list[Tube] = []
+    detections = []
+    for fact in video.detections:
         for place in (fact.subject, fact.object):
-            tube = filled(video.claimed_tubes[place])
+            tube = filled(video.predicted_tubes[place])
             boxes = {
-                f: moved(b, 1e-3 * len(claimed)) for f, b in tube.boxes.items() if fact.start <= f < fact.end
+                f: moved(b, 1e-3 * len(predicted))
+                for f, b in tube.boxes.items()
+                if fact.start <= f < fact.end
             }
-            claimed.append(Tube(tube.category, boxes))
-        ends = (len(claimed) - 2, len(claimed) - 1)
-        claims.append(Fact(ends[0], fact.predicate, ends[1], fact.start, fact.end, fact.score))
-    return Video(video.name, [filled(t) for t in video.tubes], truth, claimed, claims, list(range(25)))
+            predicted.append(Tube(tube.category, boxes))
+        ends = (len(predicted) - 2, len(predicted) - 1)
+        detections.append(Fact(ends[0], fact.predicate, ends[1], fact.start, fact.end, fact.score))
+    return Video(video.name, [filled(t) for t in video.tubes], truth, predicted, detections, list(range(25)))
 
 
 def _annotation(video: Video) -> dict[str, object]:
@@ -591,8 +596,8 @@ def _annotation(video: Video) -> dict[str, object]:
     }
 
 
-def _claim(fact: Fact, video: Video) -> dict[str, object]:
-    subject, object_ = video.claimed_tubes[fact.subject], video.claimed_tubes[fact.object]
+def _prediction(fact: Fact, video: Video) -> dict[str, object]:
+    subject, object_ = video.predicted_tubes[fact.subject], video.predicted_tubes[fact.object]
     return {
         "triplet": [subject.category, fact.predicate, object_.category],
         "score": fact.score,

@@ -47,23 +47,23 @@ def moved(box: Box, x: float = 0.0, y: float = 0.0) -> Box:
 
 def _crowd_before_the_right_one(count: int, name: str) -> Video:
     """As many wrong predictions between others, and then the right one."""
-    claimed = [person(NEAR), person(FAR)]
-    claims = []
+    predicted = [person(NEAR), person(FAR)]
+    predictions = []
     for i in range(count):
-        claimed.append(person(moved(FAR, 20.0 * i)))
-        claims.append(Fact(0, "watch", len(claimed) - 1, 0, 10, 0.9))
+        predicted.append(person(moved(FAR, 20.0 * i)))
+        predictions.append(Fact(0, "watch", len(predicted) - 1, 0, 10, 0.9))
     return Video(
         *(name, [person(NEAR), person(FAR)], [Fact(0, "follow", 1, 0, 10)]),
-        *(claimed, [*claims, Fact(0, "follow", 1, 0, 10, 0.8)]),
+        *(predicted, [*predictions, Fact(0, "follow", 1, 0, 10, 0.8)]),
     )
 
 
-def _one(name: str, claimed: Box, *, score: float = 0.9, end: int = 10) -> Video:
+def _one(name: str, predicted: Box, *, score: float = 0.9, end: int = 10) -> Video:
     """One follows another for `end` of 10 frames; the subject is predicted somewhere."""
     truth = [Fact(0, "follow", 1, 0, end)]
-    claims = [Fact(0, "follow", 1, 0, end, score)]
+    predictions = [Fact(0, "follow", 1, 0, end, score)]
     named = [person(NEAR, name="1"), person(FAR, name="2")]
-    return Video(name, named, truth, [person(claimed, name="1"), person(FAR, name="2")], claims)
+    return Video(name, named, truth, [person(predicted, name="1"), person(FAR, name="2")], predictions)
 
 
 def _two_pairs() -> Video:
@@ -75,9 +75,9 @@ def _two_pairs() -> Video:
 
 def _two_predicates() -> Video:
     tubes, what = [person(NEAR), person(FAR)], ("follow", "watch")
-    claims = [Fact(0, predicate, 1, 0, 10, 0.9 - 0.1 * i) for i, predicate in enumerate(what)]
+    predictions = [Fact(0, predicate, 1, 0, 10, 0.9 - 0.1 * i) for i, predicate in enumerate(what)]
     truth = [Fact(0, predicate, 1, 0, 10) for predicate in what]
-    return Video("two_predicates", tubes, truth, tubes, claims)
+    return Video("two_predicates", tubes, truth, tubes, predictions)
 
 
 def _said_twice() -> Video:
@@ -103,16 +103,16 @@ def _third() -> Video:
 def _seven() -> Video:
     """Of a pair, seven predicates are predicted; the least sure of them is true."""
     tubes = [person(NEAR), person(FAR)]
-    claims = [Fact(0, predicate, 1, 0, 10, 0.9 - 0.1 * i) for i, predicate in enumerate(PREDICATES[:7])]
-    return Video("seven", tubes, [Fact(0, PREDICATES[6], 1, 0, 10)], tubes, claims)
+    predictions = [Fact(0, predicate, 1, 0, 10, 0.9 - 0.1 * i) for i, predicate in enumerate(PREDICATES[:7])]
+    return Video("seven", tubes, [Fact(0, PREDICATES[6], 1, 0, 10)], tubes, predictions)
 
 
-def _silent(name: str, claimed: int) -> Video:
+def _silent(name: str, predicted: int) -> Video:
     """A relation in ten frames that is predicted in the first ones; nobody moves."""
     tubes = [person(NEAR), person(FAR)]
     return Video(
         *(name, tubes, [Fact(0, "follow", 1, 0, 10)]),
-        *(tubes, [Fact(0, "follow", 1, 0, claimed, 0.9)] if claimed else []),
+        *(tubes, [Fact(0, "follow", 1, 0, predicted, 0.9)] if predicted else []),
     )
 
 
@@ -143,7 +143,7 @@ CASES: dict[str, Case] = {
     "repeated_truth": Case("frame-sg-no", "once", "frame_recall@20", (8 / 15, 0.5), (_said_twice(),)),
     "empty_frames": Case("frame-sg-no", "skip", "frame_recall@20", (0.5, 1.0), (_one("brief", NEAR, end=5),)),
     "silent_frames": Case(
-        "frame-sg-no", "carried", "frame_recall@20", (0.5, 1.0), (_silent("silent", claimed=5),)
+        "frame-sg-no", "carried", "frame_recall@20", (0.5, 1.0), (_silent("silent", predicted=5),)
     ),
     "averaging": Case("frame-sg-no", "pooled", "frame_recall@20", (0.5, 0.25), (_uneven(),)),
 }

@@ -49,7 +49,7 @@ def resized(values: Map, size: int) -> Map:
     return cells
 
 
-def claimed(values: Map, config: SoundConfig) -> npt.NDArray[np.bool_]:
+def predicted(values: Map, config: SoundConfig) -> npt.NDArray[np.bool_]:
     cells = resized(values, config.size)
     spread = np.ptp(cells)
     if spread == 0:
@@ -63,7 +63,7 @@ def ciou(heard: Heard, config: SoundConfig) -> float:
     """NaN where truth and prediction are both empty; 0 without a prediction."""
     if heard.map is None:
         return 0.0
-    return overlap(claimed(heard.map, config), truth_map(heard, config))
+    return overlap(predicted(heard.map, config), truth_map(heard, config))
 
 
 def overlap(mask: npt.NDArray[np.bool_], truth: Floats) -> float:

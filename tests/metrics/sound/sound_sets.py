@@ -62,13 +62,13 @@ def tables(heard: Sequence[Heard], first: int = 0) -> tuple[Predictions, Scenes]
         ),
         meta=Meta(vocabularies={"sound": tuple(labels)}),
     )
-    claimed = [(first + place, each) for place, each in enumerate(heard) if each.map is not None]
-    maps = [each.map for _, each in claimed if each.map is not None]
+    predicted = [(first + place, each) for place, each in enumerate(heard) if each.map is not None]
+    maps = [each.map for _, each in predicted if each.map is not None]
     predictions = Predictions(
         sounds=pl.DataFrame(
             {
-                "sound": pl.Series([number for number, _ in claimed], dtype=pl.Int64),
-                "video": pl.Series([videos[number - first] for number, _ in claimed], dtype=pl.String),
+                "sound": pl.Series([number for number, _ in predicted], dtype=pl.Int64),
+                "video": pl.Series([videos[number - first] for number, _ in predicted], dtype=pl.String),
                 "map": pl.Series([each.ravel().tolist() for each in maps], dtype=pl.List(pl.Float64)),
                 "map_width": pl.Series([each.shape[1] for each in maps], dtype=pl.Int64),
             }

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from plain_sound import ciou, claimed, means, overlap, resized, truth_map
+from plain_sound import ciou, means, overlap, predicted, resized, truth_map
 from sound_sets import Heard, random_heard, tables
 
 from roadaware.config import from_dict, to_dict
@@ -72,8 +72,8 @@ def is_the_plain_arithmetic(heard: list[Heard], config: SoundConfig) -> None:
     rows = result.instances("sound")
     assert rows["ciou"].to_list() == pytest.approx([ciou(each, config) for each in heard], abs=1e-12)
     assert rows["true_cells"].to_list() == pytest.approx([cells.sum() for cells in truth])
-    cells = [0 if each.map is None else claimed(each.map, config).sum() for each in heard]
-    assert rows["claimed_cells"].to_list() == cells
+    cells = [0 if each.map is None else predicted(each.map, config).sum() for each in heard]
+    assert rows["predicted_cells"].to_list() == cells
     for baseline, mask in (("whole image", whole), ("centre", centre)):
         overlaps = [overlap(mask, cells) for cells in truth]
         assert rows[baseline.replace(" ", "_")].to_list() == pytest.approx(overlaps, abs=1e-12)
@@ -99,12 +99,12 @@ def test_truth_against_itself_is_perfect(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(CONFIGS))
-def test_empty_claims_score_0_and_are_counted(name: str) -> None:
+def test_empty_predictions_score_0_and_are_counted(name: str) -> None:
     _, scenes = tables(random_heard(6))
     result = evaluate(Predictions(), scenes, PUBLISHED[name])
     assert set(summary(result).values()) == {0.0}
     assert "24 of 24 sounds have no map and score 0" in result.notes
-    assert (result.facts["claimed"], result.facts["claimed_share"]) == (0, None)
+    assert (result.facts["predicted"], result.facts["predicted_share"]) == (0, None)
     assert result.baselines["whole image"]["success_auc"] > 0
 
 
@@ -176,7 +176,7 @@ def test_one_map_may_have_more_cells_than_are_read_at_once(monkeypatch: pytest.M
     assert judged(heard).instances("sound").equals(expected)
 
 
-def test_constant_maps_claim_nothing_and_are_counted() -> None:
+def test_constant_maps_predict_nothing_and_are_counted() -> None:
     heard = [Heard([(0.0, 0.0, 0.5, 1.0)], np.full((14, 14), 0.3)), Heard([(0.0, 0.0, 1.0, 1.0)], None)]
     result = judged(heard[:1])
     assert summary(result) == {"ciou": 0.0, "success@0.5": 0.0, "success_auc": 0.025}
@@ -186,7 +186,7 @@ def test_constant_maps_claim_nothing_and_are_counted() -> None:
     # 0.5 is as much as is asked for.
     assert summary(whole) == {"ciou": 0.5, "success@0.5": 1.0, "success_auc": pytest.approx(0.525)}
     assert whole.notes == ("1 maps have one value only and predict every cell",)
-    assert whole.facts["claimed_share"] == 1.0
+    assert whole.facts["predicted_share"] == 1.0
     assert judged(heard, PUBLISHED["vggss"]).value("success_auc") == 0.0125  # no map, no success at 0
 
 
@@ -230,7 +230,7 @@ def test_sounds_without_truth_are_left_out_or_fail() -> None:
 def test_what_cannot_be_judged_is_named() -> None:
     heard = [Heard([(0.0, 0.0, 0.5, 1.0)], np.eye(4)), Heard([(0.0, 0.0, 0.5, 1.0)], None)]
     predictions, scenes = tables(heard)
-    strict = replace(SMALL, missing_claim="error")
+    strict = replace(SMALL, missing_prediction="error")
     with pytest.raises(InputError, match=r"1 of 2 sounds have no map, first \['s1'\]"):
         evaluate(predictions, scenes, strict)
     _, many = tables([replace(heard[1], video=f"v{place}") for place in range(7)])
@@ -270,7 +270,7 @@ def test_facts_stand_beside_the_numbers() -> None:
     facts = judged(heard).facts
     silent = sum(each.map is None for each in heard)
     assert facts["sounds"] == 24
-    assert facts["claimed"] == 24 - silent
+    assert facts["predicted"] == 24 - silent
     shapes = [each.map.shape for each in heard if each.map is not None]
     sizes = {f"{high} x {wide}": shapes.count((high, wide)) for high, wide in dict.fromkeys(shapes)}
     assert list(facts["map_sizes"].items()) == list(sizes.items())
@@ -278,8 +278,8 @@ def test_facts_stand_beside_the_numbers() -> None:
     assert judged(heard[:1], ALL["median"]).facts["threshold"] == "median"
     assert facts["judged_at"] == "16 x 16"
     assert facts["consensus"] == "mean"
-    predicted = [claimed(each.map, SMALL).mean() for each in heard if each.map is not None]
-    assert facts["claimed_share"] == pytest.approx(np.mean(predicted))
+    predicted = [predicted(each.map, SMALL).mean() for each in heard if each.map is not None]
+    assert facts["predicted_share"] == pytest.approx(np.mean(predicted))
     assert judged(heard[:1]).row("ciou")["low_video"] is None
 
 

@@ -42,7 +42,7 @@ CASES: dict[str, Case] = {
     "negative_corners": Case([Heard([(-0.25, 0.0, 1.0, 1.0)], columns(0, 0, 0, 1))], base=FOUR),
     "empty_truth": Case([WELL, Heard([(0.5, 0.0, 0.5, 1.0)], columns(1, 1, 0, 0))], base=FOUR),
     "success_steps": Case([Heard([ALL], columns(*[1.0] * 3, *[0.0] * 17))], "success_auc", {"size": 20}),
-    "missing_claim": Case([WELL, Heard([LEFT], None)], base=FOUR),
+    "missing_prediction": Case([WELL, Heard([LEFT], None)], base=FOUR),
 }
 
 

@@ -34,7 +34,7 @@ def track_set(
     """
     rng = np.random.default_rng(seed)
     truth: list[Row] = []
-    claims: list[Row] = []
+    predictions: list[Row] = []
     names = [f"v{k}" for k in range(videos)]
     number = 0
     for video in names:
@@ -51,11 +51,11 @@ def track_set(
                 box = np.concatenate([place, place + side])
                 truth.append((video, frame, 1000 * number + track, box))
                 path = first_path + int(rng.integers(0, n_paths)) if n_paths and rng.random() < 0.1 else path
-                taken = any((v, f, p) == (video, frame, path) for v, f, p, _ in claims)
+                taken = any((v, f, p) == (video, frame, path) for v, f, p, _ in predictions)
                 if n_paths and not quiet[frame] and not taken and rng.random() < 0.8:
                     moved = box + rng.normal(0, 15 if rng.random() < 0.2 else 4, 4)
-                    claims.append((video, frame, path, np.sort(moved.reshape(2, 2), axis=0).ravel()))
-    return _scenes(names, frames, truth), _predictions(claims)
+                    predictions.append((video, frame, path, np.sort(moved.reshape(2, 2), axis=0).ravel()))
+    return _scenes(names, frames, truth), _predictions(predictions)
 
 
 def _scenes(names: list[str], frames: int, rows: list[Row]) -> Scenes:

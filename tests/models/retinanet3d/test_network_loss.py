@@ -117,15 +117,15 @@ def test_the_later_of_two_boxes_has_the_anchor_both_want() -> None:
 
 def _plain_match(boxes: Tensor, anchors: Tensor, config: RetinaNetConfig) -> list[int]:
     found = []
-    claims: dict[int, int] = {}
+    predictions: dict[int, int] = {}
     table = [[_iou(box, anchor) for anchor in anchors.tolist()] for box in boxes.tolist()]
     for number, row in enumerate(table):
-        claims[row.index(max(row))] = number
+        predictions[row.index(max(row))] = number
     for anchor in range(len(anchors)):
         column = [row[anchor] for row in table]
         best = max(column, default=0.0)
-        if anchor in claims:
-            found.append(claims[anchor] + 1)
+        if anchor in predictions:
+            found.append(predictions[anchor] + 1)
         elif best < config.ignore_iou:
             found.append(0)
         else:

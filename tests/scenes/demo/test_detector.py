@@ -35,7 +35,7 @@ def world() -> Scenes:
 
 
 @pytest.fixture(scope="module")
-def claims(world: Scenes) -> Predictions:
+def predictions(world: Scenes) -> Predictions:
     return simulate_detections(world)
 
 
@@ -46,27 +46,27 @@ def truth(world: Scenes, kind: str) -> np.ndarray:
     return hot
 
 
-def test_scores_are_named_and_lie_between_0_and_1(claims: Predictions) -> None:
-    named = get_score_layout(claims.meta, "boxes")
+def test_scores_are_named_and_lie_between_0_and_1(predictions: Predictions) -> None:
+    named = get_score_layout(predictions.meta, "boxes")
     assert list(named.kinds) == ["agent", "action", "location", "duplex", "event"]
     assert named.width == 148
-    scores = convert_to_matrix(claims.boxes["scores"], 148)
+    scores = convert_to_matrix(predictions.boxes["scores"], 148)
     assert scores.min() > 0
     assert scores.max() < 1
-    assert get_score_layout(claims.meta, "frames").width == 7
-    assert len(claims.frames) == 8 * 150
+    assert get_score_layout(predictions.meta, "frames").width == 7
+    assert len(predictions.frames) == 8 * 150
 
 
-def test_equal_seeds_find_equal_boxes_and_others_do_not(world: Scenes, claims: Predictions) -> None:
-    assert simulate_detections(world) == claims
-    assert simulate_detections(world, seed=1) != claims
+def test_equal_seeds_find_equal_boxes_and_others_do_not(world: Scenes, predictions: Predictions) -> None:
+    assert simulate_detections(world) == predictions
+    assert simulate_detections(world, seed=1) != predictions
 
 
-def test_rows_lie_by_video_frame_and_falling_agentness_above_the_least(claims: Predictions) -> None:
-    order = claims.boxes.with_columns(-pl.col("score")).select("video", "frame", "score")
+def test_rows_lie_by_video_frame_and_falling_agentness_above_the_least(predictions: Predictions) -> None:
+    order = predictions.boxes.with_columns(-pl.col("score")).select("video", "frame", "score")
     assert order.equals(order.sort("video", "frame", "score"))
-    assert claims.boxes["score"].min() > 0.025
-    assert claims.boxes.group_by("video", "frame").len()["len"].max() <= 100
+    assert predictions.boxes["score"].min() > 0.025
+    assert predictions.boxes.group_by("video", "frame").len()["len"].max() <= 100
 
 
 def test_a_perfect_detector_finds_the_truth_and_knows_it(world: Scenes) -> None:
@@ -83,13 +83,13 @@ def test_a_perfect_detector_finds_the_truth_and_knows_it(world: Scenes) -> None:
         assert mine[~hot].max() < 0.1
 
 
-def test_boxes_are_in_the_pixels_of_the_detectors_image(world: Scenes, claims: Predictions) -> None:
-    assert claims.videos.select("width_px", "height_px").unique().rows() == [(682, 512)]
-    assert claims.boxes["x2_px"].max() <= 682
-    assert claims.boxes["y2_px"].max() <= 512
+def test_boxes_are_in_the_pixels_of_the_detectors_image(world: Scenes, predictions: Predictions) -> None:
+    assert predictions.videos.select("width_px", "height_px").unique().rows() == [(682, 512)]
+    assert predictions.boxes["x2_px"].max() <= 682
+    assert predictions.boxes["y2_px"].max() <= 512
     own = simulate_detections(world, detector=Detector(size=None))
     assert own.videos.equals(world.videos)
-    ratio = own.boxes["x2_px"].sum() / claims.boxes["x2_px"].sum()
+    ratio = own.boxes["x2_px"].sum() / predictions.boxes["x2_px"].sum()
     assert ratio == pytest.approx(1280 / 682, rel=1e-5)
 
 
@@ -120,11 +120,11 @@ def test_night_is_seen_worse() -> None:
     assert rate["night"] < min(value for weather, value in rate.items() if weather != "night") - 0.05
 
 
-def test_joint_scores_of_composites_differ_from_products_but_follow_them(claims: Predictions) -> None:
-    scores = convert_to_matrix(claims.boxes["scores"], 148)
-    named = get_score_layout(claims.meta, "boxes")
+def test_joint_scores_of_composites_differ_from_products_but_follow_them(predictions: Predictions) -> None:
+    scores = convert_to_matrix(predictions.boxes["scores"], 148)
+    named = get_score_layout(predictions.meta, "boxes")
     agent, action = scores[:, named.columns("agent")], scores[:, named.columns("action")]
-    parts = np.array(claims.meta.notes["children"]["duplex"])
+    parts = np.array(predictions.meta.notes["children"]["duplex"])
     product, joint = agent[:, parts[:, 0]] * action[:, parts[:, 1]], scores[:, named.columns("duplex")]
     together = np.corrcoef(np.log(product).ravel(), np.log(joint).ravel())[0, 1]
     assert 0.6 < together < 0.995
@@ -168,7 +168,7 @@ def test_ucf101_24_is_seen_as_often_as_published() -> None:
     if "ucf24" not in READERS:
         pytest.skip("no reader of ucf24")
     scenes = read("ucf24", Path(data) / "ucf24", cache=False).split("test")
-    claims = simulate_detections(scenes, detector=Detector.ucf24())
-    assert len(claims.boxes) == pytest.approx(258_000, rel=0.01)
-    assert get_score_layout(claims.meta, "boxes").width == 24
-    assert get_score_layout(claims.meta, "frames").width == 25
+    predictions = simulate_detections(scenes, detector=Detector.ucf24())
+    assert len(predictions.boxes) == pytest.approx(258_000, rel=0.01)
+    assert get_score_layout(predictions.meta, "boxes").width == 24
+    assert get_score_layout(predictions.meta, "frames").width == 25

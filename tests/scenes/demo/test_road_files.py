@@ -71,12 +71,12 @@ def test_the_reader_finds_the_tubes_that_were_made(found: Scenes) -> None:
 
 
 def test_the_detections_are_read_back_as_they_were_found(root: Path, found: Scenes) -> None:
-    claims = simulate_detections(generate_road_scenes(videos=4, frames=60, seed=5), seed=5)
+    predictions = simulate_detections(generate_road_scenes(videos=4, frames=60, seed=5), seed=5)
     back = read_detections(root / DETECTIONS, found)
     columns = ["box", "video", "frame", "x1_px", "y1_px", "x2_px", "y2_px", "score", "scores"]
-    assert back.boxes.select(columns).equals(claims.boxes.select(columns))
-    assert back.frames["scores"].equals(claims.frames["scores"])
-    assert back.meta.notes["dense_scores"] == claims.meta.notes["dense_scores"]
+    assert back.boxes.select(columns).equals(predictions.boxes.select(columns))
+    assert back.frames["scores"].equals(predictions.frames["scores"])
+    assert back.meta.notes["dense_scores"] == predictions.meta.notes["dense_scores"]
 
 
 def test_the_facts_are_what_is_there(root: Path, found: Scenes) -> None:

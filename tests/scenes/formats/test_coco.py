@@ -106,20 +106,20 @@ def test_results_by_hand(tmp_path) -> None:
     path = results_file(
         tmp_path, [result(6, 1, score=0.9), result(5, score=0), result(7, 3, (1, 2, 3, 4), 1), result(5)]
     )
-    claims = read_results(path, index)
-    assert claims.boxes.select("box", "video", "frame", "score").rows() == [
+    predictions = read_results(path, index)
+    assert predictions.boxes.select("box", "video", "frame", "score").rows() == [
         (0, "a", 0, 1.0),
         (1, "a", 2, 0.0),
         (2, "a", 2, 0.5),
         (3, "b", 0, 0.9),
     ]
-    assert claims.labels.select("box", "kind", "label", "score").rows() == [
+    assert predictions.labels.select("box", "kind", "label", "score").rows() == [
         (0, "agent", 0, 1.0),
         (1, "agent", 0, 0.0),
         (2, "agent", 0, 0.5),
         (3, "agent", 1, np.float64(0.9)),
     ]
-    assert len(claims.frames) == 3
+    assert len(predictions.frames) == 3
 
 
 BAD = [
@@ -144,10 +144,10 @@ BAD = [
 def test_bad_results_are_named_and_counted(tmp_path) -> None:
     index = read_index(truth_file(tmp_path), by="folders")
     path = results_file(tmp_path, [row for row, _ in BAD] + [result()])
-    claims = read_results(path, index)
-    assert len(claims.boxes) == 1
-    assert claims.meta.rows_read == {"boxes": len(BAD) + 1}
-    for number, (row, (_, reason)) in enumerate(zip(claims.rejected.rows(named=True), BAD, strict=True)):
+    predictions = read_results(path, index)
+    assert len(predictions.boxes) == 1
+    assert predictions.meta.rows_read == {"boxes": len(BAD) + 1}
+    for number, (row, (_, reason)) in enumerate(zip(predictions.rejected.rows(named=True), BAD, strict=True)):
         assert row["item"] == f"entry {number}"
         assert reason in row["reason"]
     with pytest.raises(FindingsError, match="15 rejected rows"):
@@ -312,12 +312,12 @@ def test_truth_goes_out_and_comes_back(road, tmp_path) -> None:
     assert before.select(key[:3]).equals(after.select(key[:3]))
 
 
-def test_claims_go_out_and_score_the_same_when_they_come_back(road, tmp_path) -> None:
-    world, claims = road
+def test_predictions_go_out_and_score_the_same_when_they_come_back(road, tmp_path) -> None:
+    world, predictions = road
     index = build_scenes_index(world)
     images = pl.DataFrame(list(index.images.values()), schema=["video", "frame"], orient="row")
-    inside = claims.boxes.join(images, on=["video", "frame"], how="semi", maintain_order="left")
-    own = rescale_predictions(claims.with_tables(boxes=inside), world)
+    inside = predictions.boxes.join(images, on=["video", "frame"], how="semi", maintain_order="left")
+    own = rescale_predictions(predictions.with_tables(boxes=inside), world)
     assert own.videos.select("width_px", "height_px").unique().rows() == [(1280, 960)]
     n = write_results(own, tmp_path / "results.json", index)
     write_annotations(world, tmp_path / "truth.json", index)
@@ -338,8 +338,8 @@ def test_pycocotools_reads_what_is_written(road, tmp_path) -> None:
     write_annotations(world, tmp_path / "truth.json", index)
     right = world.boxes.with_columns(score=pl.lit(0.9))
     scored = world.labels.with_columns(score=pl.lit(0.9))
-    claims = Predictions(boxes=right.drop("tube"), labels=scored, meta=world.meta)
-    write_results(claims, tmp_path / "results.json", index)
+    predictions = Predictions(boxes=right.drop("tube"), labels=scored, meta=world.meta)
+    write_results(predictions, tmp_path / "results.json", index)
     truth = coco.COCO(str(tmp_path / "truth.json"))
     judged = evaluation.COCOeval(truth, truth.loadRes(str(tmp_path / "results.json")), "bbox")
     judged.evaluate()
@@ -349,14 +349,14 @@ def test_pycocotools_reads_what_is_written(road, tmp_path) -> None:
 
 
 def test_what_cannot_be_written_is_refused(road, tmp_path) -> None:
-    world, claims = road
+    world, predictions = road
     with pytest.raises(UsageError, match="no labels of kind 'mood'"):
         build_scenes_index(world, "mood")
     with pytest.raises(UsageError, match="frames with predictions are no images"):
         write_results(
-            claims, tmp_path / "r.json", read_index(truth_file(tmp_path), by="folders", kind="agent")
+            predictions, tmp_path / "r.json", read_index(truth_file(tmp_path), by="folders", kind="agent")
         )
-    bare = claims.with_tables(boxes=claims.boxes.drop("scores"))
+    bare = predictions.with_tables(boxes=predictions.boxes.drop("scores"))
     with pytest.raises(UsageError, match="neither dense scores nor scored labels"):
         write_results(bare, tmp_path / "r.json", build_scenes_index(world))
 
@@ -398,8 +398,8 @@ def test_any_list_is_taken_or_refused_row_by_row(tmp_path_factory, rows) -> None
         with pytest.raises(InputError, match="not strict JSON"):
             read_results(path, index)
         return
-    claims = read_results(path, index)
-    assert len(claims.boxes) + len(claims.rejected) == len(rows)
+    predictions = read_results(path, index)
+    assert len(predictions.boxes) + len(predictions.rejected) == len(rows)
 
 
 CHANGES = st.lists(

@@ -18,14 +18,14 @@ from roadaware.scenes.tables import Meta, Predictions
 
 _ROWS = [(4, "v", 0, 10.0, 10.0, 30.0, 20.0, 0.9), (5, "v", 0, 50.0, 10.0, 70.0, 20.0, 0.5)]
 _ROWS += [(6, "v", 1, 10.0, 10.0, 30.0, 20.0, 0.7)]
-_CLAIMS = Predictions(
+_PREDICTIONS = Predictions(
     boxes=pl.DataFrame(_ROWS, schema=["box", "video", "frame", *CORNERS, "score"], orient="row"),
     meta=Meta(vocabularies={KIND: ("dog", "cart")}),
 )
 _PICTURES = pl.DataFrame(
     [("v", frame, f"films/v/{frame}.png", 200, 100) for frame in range(3)], schema=PICTURES, orient="row"
 )
-SENT, _ = select_task_proposals(_CLAIMS, _PICTURES, ["dog", "cart"])
+SENT, _ = select_task_proposals(_PREDICTIONS, _PICTURES, ["dog", "cart"])
 
 
 def region(name: str, x: Any, y: Any, width: Any, height: Any, *words: str, **more: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import claim_files as files
 import numpy as np
 import polars as pl
+import prediction_files as files
 import pytest
 
 from roadaware.errors import DatasetNotFoundError, DiskError, FindingsError, InputError, UsageError
@@ -26,65 +26,67 @@ def folder(tmp_path: Path) -> Path:
     return files.detections(tmp_path / "detections-30-08-50")
 
 
-def adds_up(claims: Predictions) -> None:
+def adds_up(predictions: Predictions) -> None:
     """Every file and box is taken or rejected."""
-    refused = dict(claims.rejected.group_by("table").len().iter_rows())
+    refused = dict(predictions.rejected.group_by("table").len().iter_rows())
     for table in ("boxes", "frames"):
-        taken = len(getattr(claims, table))
-        assert taken + refused.get(table, 0) == claims.meta.rows_read[table], table
-    assert set(refused) <= set(claims.meta.rows_read)
+        taken = len(getattr(predictions, table))
+        assert taken + refused.get(table, 0) == predictions.meta.rows_read[table], table
+    assert set(refused) <= set(predictions.meta.rows_read)
 
 
-def refusals(claims: Predictions) -> list[tuple[str, str, str]]:
-    return claims.rejected.select("table", "file", "reason").rows()
+def refusals(predictions: Predictions) -> list[tuple[str, str, str]]:
+    return predictions.rejected.select("table", "file", "reason").rows()
 
 
 def test_boxes_come_in_the_order_of_videos_frames_and_rows(folder: Path) -> None:
-    claims = read_detections(folder, SCENES)
+    predictions = read_detections(folder, SCENES)
     expected = [
         (video, frame, row)
         for place, video in enumerate(files.VIDEOS)
         for frame in range(files.FRAMES)
         for row in files.main((10 * place + frame) % 4, 10 * place + frame)
     ]
-    assert claims.boxes["box"].to_list() == list(range(len(expected)))
-    assert claims.boxes.select("video", "frame").rows() == [each[:2] for each in expected]
+    assert predictions.boxes["box"].to_list() == list(range(len(expected)))
+    assert predictions.boxes.select("video", "frame").rows() == [each[:2] for each in expected]
     numbers = np.array([row for *_, row in expected])
-    corners = claims.boxes.select("x1_px", "y1_px", "x2_px", "y2_px", "score").to_numpy()
+    corners = predictions.boxes.select("x1_px", "y1_px", "x2_px", "y2_px", "score").to_numpy()
     assert (corners == numbers[:, :5]).all()
-    assert (convert_to_matrix(claims.boxes["scores"], files.CLASSES) == numbers[:, 5:]).all()
-    assert claims.rejected.is_empty()
-    assert "tube" not in claims.boxes.columns
+    assert (convert_to_matrix(predictions.boxes["scores"], files.CLASSES) == numbers[:, 5:]).all()
+    assert predictions.rejected.is_empty()
+    assert "tube" not in predictions.boxes.columns
 
 
 def test_frames_have_their_scores_whether_boxes_were_found_or_not(folder: Path) -> None:
-    claims = read_detections(folder, SCENES)
-    assert claims.frames.select("video", "frame").rows() == [(v, f) for v in files.VIDEOS for f in range(6)]
-    found = convert_to_matrix(claims.frames["scores"], files.AV)
+    predictions = read_detections(folder, SCENES)
+    assert predictions.frames.select("video", "frame").rows() == [
+        (v, f) for v in files.VIDEOS for f in range(6)
+    ]
+    found = convert_to_matrix(predictions.frames["scores"], files.AV)
     assert (found[7] == files.ego(11)).all()
 
 
 def test_scores_are_named_and_sizes_noted(folder: Path) -> None:
-    claims = read_detections(folder, SCENES)
-    assert list(get_score_layout(claims.meta, "boxes").kinds) == [
+    predictions = read_detections(folder, SCENES)
+    assert list(get_score_layout(predictions.meta, "boxes").kinds) == [
         "agent",
         "action",
         "location",
         "duplex",
         "event",
     ]
-    assert list(get_score_layout(claims.meta, "frames").kinds) == ["av_action"]
-    assert claims.meta.vocabularies == files.VOCABULARIES
-    assert claims.meta.notes["children"] == {"duplex": [[0, 2]]}
-    assert claims.videos.rows() == [(ONE, 682, 512), (TWO, 682, 512)]
+    assert list(get_score_layout(predictions.meta, "frames").kinds) == ["av_action"]
+    assert predictions.meta.vocabularies == files.VOCABULARIES
+    assert predictions.meta.notes["children"] == {"duplex": [[0, 2]]}
+    assert predictions.videos.rows() == [(ONE, 682, 512), (TWO, 682, 512)]
     assert read_detections(folder, SCENES, size=(320, 240)).videos["width_px"].to_list() == [320, 320]
 
 
 def test_names_may_be_given_in_place_of_scenes(folder: Path) -> None:
     named = {"agent": tuple("abcdefghij"), "av_action": ("x", "y")}
-    claims = read_detections(folder, vocabularies=named)
-    assert list(get_score_layout(claims.meta, "boxes").kinds) == ["agent"]
-    assert claims.boxes.drop("scores").equals(read_detections(folder, SCENES).boxes.drop("scores"))
+    predictions = read_detections(folder, vocabularies=named)
+    assert list(get_score_layout(predictions.meta, "boxes").kinds) == ["agent"]
+    assert predictions.boxes.drop("scores").equals(read_detections(folder, SCENES).boxes.drop("scores"))
 
 
 @pytest.mark.parametrize(
@@ -93,10 +95,10 @@ def test_names_may_be_given_in_place_of_scenes(folder: Path) -> None:
 )
 def test_published_widths_are_known(tmp_path: Path, classes: int, av: int, kinds: list[str]) -> None:
     files.put(tmp_path, "v/00001.pkl", {"ego": files.ego(size=av), "main": files.main(2, classes=classes)})
-    claims = read_detections(tmp_path)
-    assert list(get_score_layout(claims.meta, "boxes").kinds) == kinds
-    assert get_score_layout(claims.meta, "boxes").width == classes
-    assert get_score_layout(claims.meta, "boxes").kinds["action"][3] == "action 3"
+    predictions = read_detections(tmp_path)
+    assert list(get_score_layout(predictions.meta, "boxes").kinds) == kinds
+    assert get_score_layout(predictions.meta, "boxes").width == classes
+    assert get_score_layout(predictions.meta, "boxes").kinds["action"][3] == "action 3"
     empty = {"ego": files.ego(size=av), "main": np.zeros((0, 200))}
     files.put(tmp_path, "v/00001.pkl", empty)
     assert get_score_layout(read_detections(tmp_path).meta, "boxes").width == classes
@@ -118,9 +120,9 @@ def test_the_folder_above_will_do(folder: Path) -> None:
 
 def test_only_the_wanted_videos_are_opened(folder: Path) -> None:
     files.put(folder, f"{ONE}/00001.pkl", b"damaged")
-    claims = read_detections(folder, SCENES, videos=[TWO])
-    assert claims.videos["video"].to_list() == [TWO]
-    assert claims.rejected.is_empty()
+    predictions = read_detections(folder, SCENES, videos=[TWO])
+    assert predictions.videos["video"].to_list() == [TWO]
+    assert predictions.rejected.is_empty()
 
 
 def test_frames_may_be_counted_from_0(tmp_path: Path) -> None:
@@ -140,9 +142,9 @@ def test_double_precision_stays(tmp_path: Path) -> None:
     main = files.main(2).astype(np.float64)
     main[:, 4] = (1 - 1e-12, 1 - 2e-12)
     files.put(tmp_path, "two/00001.pkl", {"ego": files.ego().astype(np.float64), "main": main})
-    claims = read_detections(tmp_path, SCENES)
-    assert claims.boxes["score"].to_list() == main[:, 4].tolist()
-    assert claims.frames["scores"].dtype == pl.Array(pl.Float64, 2)
+    predictions = read_detections(tmp_path, SCENES)
+    assert predictions.boxes["score"].to_list() == main[:, 4].tolist()
+    assert predictions.frames["scores"].dtype == pl.Array(pl.Float64, 2)
 
 
 def test_files_of_numpy_1_are_read(tmp_path: Path) -> None:
@@ -175,14 +177,14 @@ BAD_FILES = {
 def test_a_bad_file_among_many_is_refused_and_counted(folder: Path, name: str) -> None:
     value, reason = BAD_FILES[name]
     files.put(folder, f"{TWO}/00003.pkl", value)
-    claims = read_detections(folder, SCENES)
-    assert claims.rejected["table"].to_list() == ["files"]
-    assert claims.rejected["file"].to_list() == [f"{TWO}/00003.pkl"]
-    assert claims.rejected["reason"].str.contains(reason).all(), claims.rejected["reason"][0]
-    assert (TWO, 2) not in claims.frames.select("video", "frame").rows()
-    assert len(claims.frames) == 11
-    assert claims.meta.rows_read["files"] == 12
-    adds_up(claims)
+    predictions = read_detections(folder, SCENES)
+    assert predictions.rejected["table"].to_list() == ["files"]
+    assert predictions.rejected["file"].to_list() == [f"{TWO}/00003.pkl"]
+    assert predictions.rejected["reason"].str.contains(reason).all(), predictions.rejected["reason"][0]
+    assert (TWO, 2) not in predictions.frames.select("video", "frame").rows()
+    assert len(predictions.frames) == 11
+    assert predictions.meta.rows_read["files"] == 12
+    adds_up(predictions)
     with pytest.raises(FindingsError, match=rf"1 rejected rows or files(.|\n)*{TWO}/00003.pkl"):
         read_detections(folder, SCENES, strict=True)
 
@@ -213,12 +215,12 @@ BAD_NAMES = {
 def test_files_of_unknown_videos_and_frames_are_refused_unopened(folder: Path, name: str) -> None:
     clean = read_detections(folder, SCENES)
     files.put(folder, name, b"not even a pickle")
-    claims = read_detections(folder, SCENES)
-    assert refusals(claims) == [("files", name, claims.rejected["reason"][0])]
-    assert BAD_NAMES[name] in claims.rejected["reason"][0]
-    assert claims.boxes.equals(clean.boxes)
-    assert claims.meta.rows_read["files"] == 13
-    adds_up(claims)
+    predictions = read_detections(folder, SCENES)
+    assert refusals(predictions) == [("files", name, predictions.rejected["reason"][0])]
+    assert BAD_NAMES[name] in predictions.rejected["reason"][0]
+    assert predictions.boxes.equals(clean.boxes)
+    assert predictions.meta.rows_read["files"] == 13
+    adds_up(predictions)
 
 
 def test_hidden_files_and_other_folders_are_passed_by(folder: Path) -> None:
@@ -243,9 +245,9 @@ def test_what_is_no_regular_file_is_refused_and_never_waited_for(
         path.mkdir()
     else:
         path.symlink_to(folder / "drive")
-    claims = read_detections(folder, SCENES)
-    assert len(claims.frames) == 11
-    assert claims.rejected["file"].to_list() == ([] if kind == "folder" else [f"{TWO}/00003.pkl"])
+    predictions = read_detections(folder, SCENES)
+    assert len(predictions.frames) == 11
+    assert predictions.rejected["file"].to_list() == ([] if kind == "folder" else [f"{TWO}/00003.pkl"])
 
 
 def _row(column: int, value: float) -> np.ndarray:
@@ -271,32 +273,32 @@ def _row(column: int, value: float) -> np.ndarray:
 )
 def test_a_bad_box_costs_itself(folder: Path, main: np.ndarray, reason: str) -> None:
     files.put(folder, f"{TWO}/00003.pkl", {"ego": files.ego(), "main": main})
-    claims = read_detections(folder, SCENES)
-    (refused,) = claims.rejected.rows(named=True)
+    predictions = read_detections(folder, SCENES)
+    (refused,) = predictions.rejected.rows(named=True)
     assert (refused["table"], refused["file"]) == ("boxes", f"{TWO}/00003.pkl")
     assert refused["item"] == "frame 2, row 1 of 'main'"
     assert reason in refused["reason"]
-    kept = claims.boxes.filter(pl.col("video") == TWO, pl.col("frame") == 2)
+    kept = predictions.boxes.filter(pl.col("video") == TWO, pl.col("frame") == 2)
     assert kept["score"].to_list() == main[[0, 2], 4].tolist()
-    adds_up(claims)
+    adds_up(predictions)
 
 
 @pytest.mark.parametrize("value", [np.nan, -0.5, 1.5])
 def test_a_bad_score_of_a_frame_costs_the_frame_not_its_boxes(folder: Path, value: float) -> None:
     files.put(folder, f"{TWO}/00003.pkl", {"ego": np.array([0.5, value], np.float32), "main": files.main(3)})
-    claims = read_detections(folder, SCENES)
-    assert claims.rejected.select("table", "file", "item").rows() == [
+    predictions = read_detections(folder, SCENES)
+    assert predictions.rejected.select("table", "file", "item").rows() == [
         ("frames", f"{TWO}/00003.pkl", "frame 2")
     ]
-    assert len(claims.boxes.filter(pl.col("video") == TWO, pl.col("frame") == 2)) == 3
-    adds_up(claims)
+    assert len(predictions.boxes.filter(pl.col("video") == TWO, pl.col("frame") == 2)) == 3
+    adds_up(predictions)
 
 
 def test_a_set_without_scores_of_frames_has_none(tmp_path: Path) -> None:
     files.put(tmp_path, "two/00001.pkl", {"main": files.main(2)})
-    claims = read_detections(tmp_path, SCENES)
-    assert claims.frames.columns == ["video", "frame"]
-    assert not get_score_layout(claims.meta, "frames").kinds
+    predictions = read_detections(tmp_path, SCENES)
+    assert predictions.frames.columns == ["video", "frame"]
+    assert not get_score_layout(predictions.meta, "frames").kinds
 
 
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
@@ -314,9 +316,9 @@ def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_read_the_same(folder: Path, tmp_path: Path) -> None:
-    claims = read_detections(folder, SCENES)
-    write_detections(claims, tmp_path / "written")
-    assert read_detections(tmp_path / "written", SCENES) == claims
+    predictions = read_detections(folder, SCENES)
+    write_detections(predictions, tmp_path / "written")
+    assert read_detections(tmp_path / "written", SCENES) == predictions
     names = sorted(str(p.relative_to(tmp_path / "written")) for p in (tmp_path / "written").rglob("*.pkl"))
     assert names == [f"{video}/{frame + 1:05d}.pkl" for video in files.VIDEOS for frame in range(6)]
     held = pickle.loads((tmp_path / "written" / TWO / "00002.pkl").read_bytes())  # noqa: S301 - just written
@@ -326,30 +328,30 @@ def test_what_is_written_is_read_the_same(folder: Path, tmp_path: Path) -> None:
 
 
 def test_writing_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    claims = read_detections(folder, SCENES)
+    predictions = read_detections(folder, SCENES)
     for name in ("a", "b"):
-        write_detections(claims, tmp_path / name)
+        write_detections(predictions, tmp_path / name)
     for path in (tmp_path / "a").rglob("*.pkl"):
         assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
 
 
 def test_writing_refuses_what_would_be_overwritten(folder: Path, tmp_path: Path) -> None:
-    claims = read_detections(folder, SCENES)
+    predictions = read_detections(folder, SCENES)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UsageError, match="no empty folder"):
-        write_detections(claims, folder)
+        write_detections(predictions, folder)
     with pytest.raises(DiskError):
-        write_detections(claims, tmp_path / "absent" / "inner")
+        write_detections(predictions, tmp_path / "absent" / "inner")
     assert sorted(tmp_path.rglob("*")) == before
     (tmp_path / "empty").mkdir()
-    write_detections(claims, tmp_path / "empty")
-    assert read_detections(tmp_path / "empty", SCENES) == claims
+    write_detections(predictions, tmp_path / "empty")
+    assert read_detections(tmp_path / "empty", SCENES) == predictions
 
 
 def test_writing_that_fails_leaves_nothing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claims = read_detections(folder, SCENES)
+    predictions = read_detections(folder, SCENES)
     plain, count = Path.write_bytes, [0]
 
     def failing(path: Path, data: bytes) -> int:
@@ -361,22 +363,22 @@ def test_writing_that_fails_leaves_nothing(
     monkeypatch.setattr(Path, "write_bytes", failing)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(DiskError, match="No space left"):
-        write_detections(claims, tmp_path / "written")
+        write_detections(predictions, tmp_path / "written")
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_claims_without_scores_cannot_be_written(folder: Path, tmp_path: Path) -> None:
-    claims = read_detections(folder, SCENES)
-    bare = claims.with_tables(boxes=claims.boxes.drop("scores"))
+def test_predictions_without_scores_cannot_be_written(folder: Path, tmp_path: Path) -> None:
+    predictions = read_detections(folder, SCENES)
+    bare = predictions.with_tables(boxes=predictions.boxes.drop("scores"))
     with pytest.raises(InputError, match="boxes without scores"):
         write_detections(bare, tmp_path / "written")
-    some = claims.with_tables(frames=claims.frames.head(3))
+    some = predictions.with_tables(frames=predictions.frames.head(3))
     with pytest.raises(InputError, match="frames with boxes have no scores of their own"):
         write_detections(some, tmp_path / "written")
-    outside = claims.with_tables(
-        videos=claims.videos.clear(),
-        boxes=claims.boxes.with_columns(video=pl.lit("../../up")),
-        frames=claims.frames.clear(),
+    outside = predictions.with_tables(
+        videos=predictions.videos.clear(),
+        boxes=predictions.boxes.with_columns(video=pl.lit("../../up")),
+        frames=predictions.frames.clear(),
     )
     with pytest.raises(InputError, match="no name for a folder"):
         write_detections(outside, tmp_path / "written")

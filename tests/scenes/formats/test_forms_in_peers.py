@@ -57,14 +57,14 @@ def test_trackeval_opens_mot(tmp_path: Path) -> None:
     maps = tmp_path / "gt" / "seqmaps"
     maps.mkdir()
     (maps / "x-all.txt").write_text("\n".join(["name", *names]) + "\n")
-    data = tmp_path / "claims" / "x-all" / "me" / "data"
+    data = tmp_path / "predictions" / "x-all" / "me" / "data"
     data.mkdir(parents=True)
     for name in names:
         text = (tmp_path / "gt" / "x-all" / name / "gt" / "gt.txt").read_text()
         rows = [",".join([*row.split(",")[:7], "-1", "-1", "-1"]) for row in text.splitlines()]
         (data / f"{name}.txt").write_text("\n".join(rows) + "\n")
     quiet = {"PRINT_CONFIG": False}
-    folders = {"GT_FOLDER": str(tmp_path / "gt"), "TRACKERS_FOLDER": str(tmp_path / "claims")}
+    folders = {"GT_FOLDER": str(tmp_path / "gt"), "TRACKERS_FOLDER": str(tmp_path / "predictions")}
     dataset = trackeval.datasets.MotChallenge2DBox(
         {**folders, "BENCHMARK": "x", "SPLIT_TO_EVAL": "all", **quiet}
     )

@@ -161,9 +161,9 @@ def test_a_set_of_relations_can_be_corrected_in_label_studio(tmp_path: Path) -> 
     assert used <= controls
 
 
-def test_claims_become_predictions_with_scores(tmp_path: Path) -> None:
+def test_predictions_become_predictions_with_scores(tmp_path: Path) -> None:
     corners = {name: [10.0 + n, 11.0 + n, 200.0 + n] for n, name in enumerate(CORNERS)}
-    claims = Predictions(
+    predictions = Predictions(
         boxes=pl.DataFrame(
             {"box": [0, 1, 2], "video": "clip.mp4", "frame": [3, 4, 4], "tube": [0, 0, None], **corners}
         ).with_columns(score=pl.Series([0.5, 0.75, 0.25])),
@@ -172,7 +172,7 @@ def test_claims_become_predictions_with_scores(tmp_path: Path) -> None:
         meta=Meta(vocabularies={"agent": ("car", "man")}),
     )
     videos = pl.DataFrame({"video": ["clip.mp4"], "width_px": [640], "height_px": [360], "n_frames": [9]})
-    write_label_studio(claims, tmp_path / "tasks.json", videos=videos)
+    write_label_studio(predictions, tmp_path / "tasks.json", videos=videos)
     (task,) = json.loads((tmp_path / "tasks.json").read_text())
     assert task["predictions"][0]["score"] == 0.5
     found = read_predictions(tmp_path / "tasks.json")
@@ -180,7 +180,9 @@ def test_claims_become_predictions_with_scores(tmp_path: Path) -> None:
         ("a", 3, 5, 0.75),
         ("box-2", 4, 5, 0.25),
     ]
-    assert found.boxes.select(CORNERS).to_numpy() == pytest.approx(claims.boxes.select(CORNERS).to_numpy())
+    assert found.boxes.select(CORNERS).to_numpy() == pytest.approx(
+        predictions.boxes.select(CORNERS).to_numpy()
+    )
     assert found.tube_labels["label"].to_list() == [1, 0]
 
 

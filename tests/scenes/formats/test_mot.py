@@ -54,14 +54,14 @@ def sequence(root, name="v", gt="", info=INFO):
 
 def test_tracks_by_hand(tmp_path) -> None:
     text = "2,4,11,21,5,6,0.5,-1,-1,-1\n1,4,1,1,5,6,0.75\r\n\n1,-1,3,3,1,1,1\n2, 9 ,0.5,1e1,0,0,0\n"
-    claims = read_tracks({"v": text_file(tmp_path, text)})
-    assert claims.boxes.select("box", "frame", "tube", *CORNERS, "score").rows() == [
+    predictions = read_tracks({"v": text_file(tmp_path, text)})
+    assert predictions.boxes.select("box", "frame", "tube", *CORNERS, "score").rows() == [
         (0, 0, 0, 0, 0, 5, 6, 0.75),
         (1, 0, None, 2, 2, 3, 3, 1.0),
         (2, 1, 0, 10, 20, 15, 26, 0.5),
         (3, 1, 1, -0.5, 9, -0.5, 9, 0.0),
     ]
-    assert claims.tubes.select("tube", "video", "name", "start_frame", "end_frame", "score").rows() == [
+    assert predictions.tubes.select("tube", "video", "name", "start_frame", "end_frame", "score").rows() == [
         (0, "v", "4", 0, 2, 0.625),
         (1, "v", "9", 1, 2, 0.0),
     ]
@@ -71,9 +71,9 @@ def test_tracks_by_hand(tmp_path) -> None:
 
 def test_tracks_of_several_videos_have_numbers_of_their_own(tmp_path) -> None:
     one, two = text_file(tmp_path, "1,1,1,1,2,2,1\n", "a"), text_file(tmp_path, "1,1,1,1,2,2,1\n", "b")
-    claims = read_tracks({"v": one, "w": two})
-    assert claims.tubes.select("tube", "video", "name").rows() == [(0, "v", "1"), (1, "w", "1")]
-    assert claims.boxes.select("video", "tube").rows() == [("v", 0), ("w", 1)]
+    predictions = read_tracks({"v": one, "w": two})
+    assert predictions.tubes.select("tube", "video", "name").rows() == [(0, "v", "1"), (1, "w", "1")]
+    assert predictions.boxes.select("video", "tube").rows() == [("v", 0), ("w", 1)]
 
 
 BAD = [
@@ -101,10 +101,12 @@ BAD = [
 def test_bad_lines_are_named_and_counted(tmp_path) -> None:
     scenes = Scenes(videos=pl.DataFrame({"video": ["v"], "n_frames": [10]}))
     path = text_file(tmp_path, "\n".join(["2,1,1,1,2,2,1", *(line for line, _ in BAD)]))
-    claims = read_tracks({"v": path}, scenes)
-    assert len(claims.boxes) == 1
-    assert claims.meta.rows_read == {"boxes": len(BAD) + 1}
-    for number, (row, (_, reason)) in enumerate(zip(claims.rejected.rows(named=True), BAD, strict=True), 2):
+    predictions = read_tracks({"v": path}, scenes)
+    assert len(predictions.boxes) == 1
+    assert predictions.meta.rows_read == {"boxes": len(BAD) + 1}
+    for number, (row, (_, reason)) in enumerate(
+        zip(predictions.rejected.rows(named=True), BAD, strict=True), 2
+    ):
         assert row["line"] == number
         assert row["file"] == "v.txt"
         assert reason in row["reason"]
@@ -186,8 +188,8 @@ def test_folders_without_sequences_are_refused(tmp_path) -> None:
 @given(st.lists(st.text(alphabet="0123456789.,-+eE nainf\t;", max_size=30), max_size=6))
 def test_any_text_is_taken_or_refused_line_by_line(tmp_path_factory, lines) -> None:
     path = text_file(tmp_path_factory.mktemp("mot"), "\n".join(lines))
-    claims = read_tracks({"v": path})
-    assert len(claims.boxes) + len(claims.rejected) == sum(bool(line.strip()) for line in lines)
+    predictions = read_tracks({"v": path})
+    assert len(predictions.boxes) + len(predictions.rejected) == sum(bool(line.strip()) for line in lines)
 
 
 CHANGES = st.lists(
@@ -239,13 +241,13 @@ def test_truth_goes_out_and_comes_back(road, tmp_path) -> None:
     assert len(pairs) == mine["tube"].n_unique() == theirs["tube"].n_unique(), "tracks stay tracks"
 
 
-def test_claims_go_out_and_come_back(road, tmp_path) -> None:
-    world, claims = road
-    write_tracks(claims, tmp_path / "out", tracker="ours", benchmark="ROAD", split="val")
+def test_predictions_go_out_and_come_back(road, tmp_path) -> None:
+    world, predictions = road
+    write_tracks(predictions, tmp_path / "out", tracker="ours", benchmark="ROAD", split="val")
     folder = tmp_path / "out" / "ROAD-val" / "ours" / "data"
     files = {name: folder / f"{name}.txt" for name in world.videos["video"]}
     back = read_tracks(files, world, strict=True)
-    owned = claims.boxes.filter(pl.col("tube").is_not_null())
+    owned = predictions.boxes.filter(pl.col("tube").is_not_null())
     mine, theirs = (t.sort("video", "frame", "x1_px", "y1_px") for t in (owned, back.boxes))
     assert np.allclose(mine.select(CORNERS).to_numpy(), theirs.select(CORNERS).to_numpy(), atol=1e-3)
     assert theirs["score"].to_list() == pytest.approx(mine["score"].to_list(), abs=1e-6)
@@ -264,7 +266,7 @@ def test_tubes_of_a_label_are_their_parents_boxes_within_their_spans(road) -> No
         collect_tube_boxes(world, ("agent", "Cat"))
 
 
-def test_boxes_of_squeezed_tubes_stand_in_the_frames_they_are_claimed_for() -> None:
+def test_boxes_of_squeezed_tubes_stand_in_the_frames_they_are_predicted_for() -> None:
     frames = [3, 4, 7, 9]
     boxes = pl.DataFrame({"box": [0, 1, 2, 3], "video": "v", "frame": frames, "tube": 0, "score": 0.5})
     boxes = boxes.with_columns(**{side: pl.col("frame").cast(float) for side in CORNERS})
@@ -281,19 +283,19 @@ def test_boxes_of_squeezed_tubes_stand_in_the_frames_they_are_claimed_for() -> N
         }
     )
     labels = pl.DataFrame({"tube": [1], "kind": ["agent"], "label": [0]})
-    claims = Predictions(boxes=boxes, tubes=tubes, tube_labels=labels)
-    assert collect_tube_boxes(claims).select("frame", "x1_px").rows() == [(3, 3), (4, 4), (5, 7), (6, 9)]
-    named = claims.with_tables(meta=Meta(vocabularies={"agent": ("Ped",)}))
+    predictions = Predictions(boxes=boxes, tubes=tubes, tube_labels=labels)
+    assert collect_tube_boxes(predictions).select("frame", "x1_px").rows() == [(3, 3), (4, 4), (5, 7), (6, 9)]
+    named = predictions.with_tables(meta=Meta(vocabularies={"agent": ("Ped",)}))
     assert collect_tube_boxes(named, ("agent", "Ped")).select("frame", "x1_px").rows() == [
         (4, 4),
         (5, 7),
         (6, 9),
     ]
-    assert format_tube_lines(claims)["v"].splitlines()[2] == "6,1,8.0,8.0,0.0,0.0,0.5,1,1"
+    assert format_tube_lines(predictions)["v"].splitlines()[2] == "6,1,8.0,8.0,0.0,0.0,0.5,1,1"
 
 
 def test_what_cannot_be_written_is_refused(road, tmp_path) -> None:
-    world, claims = road
+    world, predictions = road
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("x")
     with pytest.raises(UsageError, match="no empty folder"):
@@ -301,18 +303,18 @@ def test_what_cannot_be_written_is_refused(road, tmp_path) -> None:
     with pytest.raises(UsageError, match="how many frames"):
         write_sequences(world.with_tables(videos=world.videos.drop("n_frames")), tmp_path / "a")
     with pytest.raises(UsageError, match="no name for a file"):
-        write_tracks(claims, tmp_path / "b", tracker="../x")
+        write_tracks(predictions, tmp_path / "b", tracker="../x")
     assert not (tmp_path / "a").exists()
 
 
 def test_trackeval_reads_the_folders(road, tmp_path) -> None:
     trackeval = pytest.importorskip("trackeval")
-    world, claims = road
+    world, predictions = road
     write_sequences(world, tmp_path / "gt")
-    write_tracks(rescale_predictions(claims, world), tmp_path / "claims", tracker="claims")
+    write_tracks(rescale_predictions(predictions, world), tmp_path / "predictions", tracker="predictions")
     right = Predictions(boxes=world.boxes, tubes=world.tubes.filter(pl.col("parent").is_null()))
     write_tracks(right, tmp_path / "truth", tracker="truth")
-    for name in ("claims", "truth"):
+    for name in ("predictions", "truth"):
         settings_ = {
             "GT_FOLDER": str(tmp_path / "gt"),
             "TRACKERS_FOLDER": str(tmp_path / name),

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import claim_files as files
+import prediction_files as files
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
@@ -28,11 +28,11 @@ SCENES = files.scenes()
 ENDS = {"typed error", "rejected", "read"}
 
 
-def claims_add_up(claims: Predictions) -> None:
-    refused = dict(claims.rejected.group_by("table").len().iter_rows())
-    for table, count in claims.meta.rows_read.items():
+def predictions_add_up(predictions: Predictions) -> None:
+    refused = dict(predictions.rejected.group_by("table").len().iter_rows())
+    for table, count in predictions.meta.rows_read.items():
         if table != "files":
-            assert len(claims.tables()[table]) + refused.get(table, 0) == count, table
+            assert len(predictions.tables()[table]) + refused.get(table, 0) == count, table
 
 
 def ucf24(folder: Path, chance: random.Random) -> str:
@@ -47,13 +47,13 @@ def detections(folder: Path, chance: random.Random) -> str:
     if chance.random() < 0.5:
         files.put(folder, "two/00002.pkl", held)
     named = SCENES if chance.random() < 0.8 else None
-    return _ended(lambda: read_detections(folder, named), claims_add_up)
+    return _ended(lambda: read_detections(folder, named), predictions_add_up)
 
 
 def tubes(folder: Path, chance: random.Random) -> str:
     path = files.put(folder, "tubes.pkl", mutant(files.tubes(), chance))
     named = SCENES if chance.random() < 0.8 else None
-    return _ended(lambda: read_tubes(path, named), claims_add_up)
+    return _ended(lambda: read_tubes(path, named), predictions_add_up)
 
 
 def _ended(reading: Callable[[], Scenes | Predictions], law: Callable[..., None]) -> str:

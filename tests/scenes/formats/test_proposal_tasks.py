@@ -27,9 +27,9 @@ from roadaware.formats.proposal_tasks import (
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
-TRUTH, CLAIMS = generate_labelling_sets(seed=3, videos=6)
+TRUTH, PREDICTIONS = generate_labelling_sets(seed=3, videos=6)
 FRAMES = TRUTH.frames.rename({"path": "picture"}).with_columns(width_px=WIDTH, height_px=HEIGHT)
-SENT, LEFT_OUT = select_task_proposals(CLAIMS, FRAMES, CLASSES)
+SENT, LEFT_OUT = select_task_proposals(PREDICTIONS, FRAMES, CLASSES)
 
 
 def _accepted() -> bytes:
@@ -82,7 +82,7 @@ def test_the_config_offers_what_the_tasks_say():
 
 def test_addresses_are_quoted_and_start_where_the_pictures_are_served():
     frames = FRAMES.with_columns(picture=pl.lit("a b/#1/") + pl.col("frame").cast(pl.String) + ".png")
-    sent, _ = select_task_proposals(CLAIMS, frames, CLASSES)
+    sent, _ = select_task_proposals(PREDICTIONS, frames, CLASSES)
     first = json.loads(label_studio_tasks(sent, media="http://here/{name}"))[0]
     assert first["data"]["image"] == "http://here/a%20b/%231/0.png"
     assert json.loads(label_studio_tasks(SENT))[0]["data"]["image"].startswith("/data/local-files/?d=")
@@ -121,7 +121,7 @@ def test_pictures_without_a_proposal_stay_in_the_table():
     assert table.select("video", "frame").n_unique() == len(FRAMES)
 
 
-def _claims(*corners: tuple[float, float, float, float]) -> Predictions:
+def _predictions(*corners: tuple[float, float, float, float]) -> Predictions:
     rows = [(n, "v", 0, *edges, 0.5) for n, edges in enumerate(corners)]
     boxes = pl.DataFrame(rows, schema=["box", "video", "frame", *CORNERS, "score"], orient="row")
     labels = pl.DataFrame({"box": [0, 0], "kind": [KIND, KIND], "label": [0, 1], "score": [0.2, 0.7]})
@@ -133,8 +133,8 @@ def _one(width: int | None = 100, height: int | None = 50) -> pl.DataFrame:
 
 
 def test_boxes_are_cut_to_their_picture_and_empty_ones_left_out():
-    claims = _claims((-5.0, 1.0, 30.0, 60.0), (4.0, 4.0, 4.0, 9.0), (120.0, 0.0, 130.0, 9.0))
-    sent, left_out = select_task_proposals(claims, _one(), ["cone"])
+    predictions = _predictions((-5.0, 1.0, 30.0, 60.0), (4.0, 4.0, 4.0, 9.0), (120.0, 0.0, 130.0, 9.0))
+    sent, left_out = select_task_proposals(predictions, _one(), ["cone"])
     assert sent.boxes.select(CORNERS).rows() == [(0.0, 1.0, 30.0, 50.0)]
     assert left_out == {"proposals without a width or height in the image": 2}
     assert sent.meta.vocabularies[KIND] == ("cone", "cart")
@@ -143,7 +143,7 @@ def test_boxes_are_cut_to_their_picture_and_empty_ones_left_out():
 
 def test_proposals_of_other_pictures_are_counted():
     other = _one().with_columns(video=pl.lit("w"))
-    sent, left_out = select_task_proposals(_claims((0.0, 0.0, 9.0, 9.0)), other, ["cone"])
+    sent, left_out = select_task_proposals(_predictions((0.0, 0.0, 9.0, 9.0)), other, ["cone"])
     assert (len(sent.boxes), left_out) == (0, {"proposals on images that are not sent out": 1})
 
 
@@ -158,4 +158,4 @@ def test_proposals_of_other_pictures_are_counted():
 )
 def test_pictures_that_cannot_be_sent_out(pictures, told):
     with pytest.raises(UsageError, match=told):
-        select_task_proposals(_claims((0.0, 0.0, 9.0, 9.0)), pictures, ["cone"])
+        select_task_proposals(_predictions((0.0, 0.0, 9.0, 9.0)), pictures, ["cone"])

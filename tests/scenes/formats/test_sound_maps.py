@@ -67,38 +67,41 @@ def in_json(root: Path, held: dict[str, np.ndarray]) -> Path:
 PLACES = [in_folder, in_archive, packed, in_json]
 
 
-def names_in(claims: Predictions) -> dict[str, np.ndarray]:
+def names_in(predictions: Predictions) -> dict[str, np.ndarray]:
     return {
         name: reshape_map(values.to_numpy(), width)
         for name, values, width in zip(
-            claims.sounds["name"], claims.sounds["map"], claims.sounds["map_width"], strict=True
+            predictions.sounds["name"],
+            predictions.sounds["map"],
+            predictions.sounds["map_width"],
+            strict=True,
         )
     }
 
 
-def warnings(claims: Predictions) -> dict[str, int]:
-    return {warning["what"]: warning["count"] for warning in claims.meta.notes["warnings"]}
+def warnings(predictions: Predictions) -> dict[str, int]:
+    return {warning["what"]: warning["count"] for warning in predictions.meta.notes["warnings"]}
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_maps_read_as_they_are(tmp_path: Path, scenes: Scenes, place: Callable[..., Path]) -> None:
-    claims = read_sound_maps(place(tmp_path, maps()), scenes, strict=True)
-    assert claims.sounds.select("sound", "video", "map_width").rows() == [
+    predictions = read_sound_maps(place(tmp_path, maps()), scenes, strict=True)
+    assert predictions.sounds.select("sound", "video", "map_width").rows() == [
         (5, NAMES[0], 4),
         (6, NAMES[1], 5),
         (7, NAMES[2], 3),
     ]
     for name, values in maps().items():
-        assert np.array_equal(names_in(claims)[name], values)
-    assert claims.sounds["map"].dtype == pl.List(pl.Float64 if place is in_json else pl.Float32)
-    assert warnings(claims) == {"constant maps, taken as they are": 1}
+        assert np.array_equal(names_in(predictions)[name], values)
+    assert predictions.sounds["map"].dtype == pl.List(pl.Float64 if place is in_json else pl.Float32)
+    assert warnings(predictions) == {"constant maps, taken as they are": 1}
 
 
 @pytest.mark.parametrize("name", ["maps.npz", "maps.json", "folder"])
 def test_what_is_written_reads_as_it_was(tmp_path: Path, scenes: Scenes, name: str) -> None:
-    claims = read_sound_maps(in_archive(tmp_path, maps()), scenes)
+    predictions = read_sound_maps(in_archive(tmp_path, maps()), scenes)
     (tmp_path / "out").mkdir()
-    assert write_sound_maps(claims, scenes, tmp_path / "out" / name) == 3
+    assert write_sound_maps(predictions, scenes, tmp_path / "out" / name) == 3
     again = names_in(read_sound_maps(tmp_path / "out" / name, scenes))
     assert all(np.array_equal(again[each], values) for each, values in maps().items())
 
@@ -106,13 +109,13 @@ def test_what_is_written_reads_as_it_was(tmp_path: Path, scenes: Scenes, name: s
 def test_types_of_numbers(tmp_path: Path, scenes: Scenes) -> None:
     plain = np.arange(12).reshape(3, 4)
     for dtype in ("f2", "f4", ">f4", "u1", "i2", "?"):
-        claims = read_sound_maps(in_archive(tmp_path, {"c": plain.astype(dtype)}), scenes)
-        assert claims.sounds["map"].dtype == pl.List(pl.Float32), dtype
-        assert np.array_equal(names_in(claims)["c"], plain.astype(dtype).astype("f4"))
+        predictions = read_sound_maps(in_archive(tmp_path, {"c": plain.astype(dtype)}), scenes)
+        assert predictions.sounds["map"].dtype == pl.List(pl.Float32), dtype
+        assert np.array_equal(names_in(predictions)["c"], plain.astype(dtype).astype("f4"))
     mixed = {"c": plain.astype("f4"), NAMES[0]: plain / 7}
-    claims = read_sound_maps(in_archive(tmp_path, mixed), scenes)
-    assert claims.sounds["map"].dtype == pl.List(pl.Float64)
-    assert np.array_equal(names_in(claims)[NAMES[0]], plain / 7)
+    predictions = read_sound_maps(in_archive(tmp_path, mixed), scenes)
+    assert predictions.sounds["map"].dtype == pl.List(pl.Float64)
+    assert np.array_equal(names_in(predictions)[NAMES[0]], plain / 7)
     by_columns = {"c": np.asfortranarray(plain.astype("f4")), "b/1": plain.astype("f4")[None, None]}
     held = names_in(read_sound_maps(in_archive(tmp_path, by_columns), scenes))
     assert np.array_equal(held["c"], plain)
@@ -137,18 +140,18 @@ def test_maps_that_are_not_finite_are_refused_and_counted(tmp_path: Path, scenes
     held = maps()
     held["b/1"][1, 2] = bad
     path = in_folder(tmp_path, held)
-    claims = read_sound_maps(path, scenes)
-    (row,) = claims.rejected.to_dicts()
+    predictions = read_sound_maps(path, scenes)
+    (row,) = predictions.rejected.to_dicts()
     assert (row["table"], row["item"]) == ("sounds", "b/1")
     assert "1 of 10 cells hold NaN" in row["reason"]
-    assert claims.sounds["sound"].to_list() == [5, 7]
+    assert predictions.sounds["sound"].to_list() == [5, 7]
     with pytest.raises(FindingsError, match="NaN"):
         read_sound_maps(path, scenes, strict=True)
 
 
 def test_sounds_without_a_map_and_maps_without_a_sound_are_counted(tmp_path: Path, scenes: Scenes) -> None:
-    claims = read_sound_maps(in_folder(tmp_path, {"c": maps()["c"], "x": maps()["c"]}), scenes)
-    assert warnings(claims) == {
+    predictions = read_sound_maps(in_folder(tmp_path, {"c": maps()["c"], "x": maps()["c"]}), scenes)
+    assert warnings(predictions) == {
         "constant maps, taken as they are": 1,
         "maps of sounds that the truth does not have, left out": 1,
         "sounds without a map": 2,
@@ -201,11 +204,11 @@ def test_bad_maps_are_refused_one_by_one(tmp_path: Path, scenes: Scenes, name: s
     else:
         path = in_folder(tmp_path, {"c": maps()["c"]})
         (path / "a_000010.npy").write_bytes(data)
-    claims = read_sound_maps(path, scenes)
-    (row,) = claims.rejected.to_dicts()
+    predictions = read_sound_maps(path, scenes)
+    (row,) = predictions.rejected.to_dicts()
     assert row["item"] == "a_000010"
     assert reason in row["reason"]
-    assert claims.sounds["sound"].to_list() == [7]
+    assert predictions.sounds["sound"].to_list() == [7]
 
 
 def test_links_and_folders_in_the_place_of_maps(tmp_path: Path, scenes: Scenes) -> None:
@@ -214,8 +217,8 @@ def test_links_and_folders_in_the_place_of_maps(tmp_path: Path, scenes: Scenes) 
     (path / "a_000010.npy").symlink_to(tmp_path / "outside.npy")
     (path / "b").mkdir()
     (path / "b" / "1.npy").symlink_to("1.npy")
-    claims = read_sound_maps(path, scenes)
-    assert [("leads out" in each, "circle" in each) for each in claims.rejected["reason"]] == [
+    predictions = read_sound_maps(path, scenes)
+    assert [("leads out" in each, "circle" in each) for each in predictions.rejected["reason"]] == [
         (True, False),
         (False, True),
     ]
@@ -246,8 +249,8 @@ def test_a_zip_bomb_costs_its_map_alone(tmp_path: Path, scenes: Scenes) -> None:
     ):
         for _ in range(160):
             member.write(b"\0" * (1 << 20))
-    claims = read_sound_maps(path, scenes)
-    assert "a map has at most" in claims.rejected["reason"][0]
+    predictions = read_sound_maps(path, scenes)
+    assert "a map has at most" in predictions.rejected["reason"][0]
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(InputError, match=r"no whole \.npz"):
         read_sound_maps(path, scenes)
@@ -269,9 +272,9 @@ def test_bad_maps_in_json_are_refused_one_by_one(
     tmp_path: Path, scenes: Scenes, value: Any, reason: str
 ) -> None:
     (tmp_path / "maps.json").write_text(json.dumps({"c": [[1, 2.5]], "a_000010": value}))
-    claims = read_sound_maps(tmp_path / "maps.json", scenes)
-    assert reason in claims.rejected["reason"][0]
-    assert names_in(claims)["c"].tolist() == [[1, 2.5]]
+    predictions = read_sound_maps(tmp_path / "maps.json", scenes)
+    assert reason in predictions.rejected["reason"][0]
+    assert names_in(predictions)["c"].tolist() == [[1, 2.5]]
 
 
 def test_json_that_is_no_object_is_an_error(tmp_path: Path, scenes: Scenes) -> None:

@@ -7,9 +7,9 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import claim_files as files
 import numpy as np
 import polars as pl
+import prediction_files as files
 import pytest
 
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError
@@ -32,15 +32,17 @@ def changed(folder: Path, **values: Any) -> Path:
     return written(folder, held)
 
 
-def adds_up(claims: Predictions) -> None:
-    refused = dict(claims.rejected.group_by("table").len().iter_rows())
+def adds_up(predictions: Predictions) -> None:
+    refused = dict(predictions.rejected.group_by("table").len().iter_rows())
     for table in ("boxes", "tubes"):
-        assert len(getattr(claims, table)) + refused.get(table, 0) == claims.meta.rows_read[table], table
+        assert (
+            len(getattr(predictions, table)) + refused.get(table, 0) == predictions.meta.rows_read[table]
+        ), table
 
 
 def test_tubes_come_in_the_order_of_the_file_with_their_labels(tmp_path: Path) -> None:
-    claims = read_tubes(written(tmp_path, files.tubes()), SCENES)
-    rows = claims.tubes.join(claims.tube_labels.select("tube", "label"), on="tube")
+    predictions = read_tubes(written(tmp_path, files.tubes()), SCENES)
+    rows = predictions.tubes.join(predictions.tube_labels.select("tube", "label"), on="tube")
     assert rows.select("video", "kind", "label", "start_frame", "end_frame").rows() == [
         (ONE, "agent", 0, 0, 4),
         (ONE, "agent", 1, 1, 6),
@@ -49,20 +51,20 @@ def test_tubes_come_in_the_order_of_the_file_with_their_labels(tmp_path: Path) -
         (TWO, "event", 1, 2, 5),
         (TWO, "event", 0, 2, 5),
     ]
-    assert claims.tubes["score"].to_list() == claims.tube_labels["score"].to_list()
-    assert claims.tubes["score"][0] == files.tubes()["agent"][ONE][0]["score"]
-    assert claims.rejected.is_empty()
-    assert claims.meta.vocabularies == files.VOCABULARIES
+    assert predictions.tubes["score"].to_list() == predictions.tube_labels["score"].to_list()
+    assert predictions.tubes["score"][0] == files.tubes()["agent"][ONE][0]["score"]
+    assert predictions.rejected.is_empty()
+    assert predictions.meta.vocabularies == files.VOCABULARIES
 
 
 def test_every_tube_owns_its_boxes(tmp_path: Path) -> None:
-    claims = read_tubes(written(tmp_path, files.tubes()), SCENES)
+    predictions = read_tubes(written(tmp_path, files.tubes()), SCENES)
     second = files.tubes()["agent"][ONE][1]
-    boxes = claims.boxes.filter(tube=1)
+    boxes = predictions.boxes.filter(tube=1)
     assert (boxes["frame"].to_numpy() + 1 == second["frames"]).all()
     assert (boxes.select("x1_px", "y1_px", "x2_px", "y2_px").to_numpy() == second["boxes"]).all()
     assert boxes["score"].to_list() == second["scores"].tolist()
-    assert claims.videos.rows() == [(ONE, 682, 512), (TWO, 682, 512)]
+    assert predictions.videos.rows() == [(ONE, 682, 512), (TWO, 682, 512)]
 
 
 def test_names_of_kinds_may_be_ours(tmp_path: Path) -> None:
@@ -73,21 +75,21 @@ def test_names_of_kinds_may_be_ours(tmp_path: Path) -> None:
 
 
 def test_labels_are_numbered_where_no_scenes_are_given(tmp_path: Path) -> None:
-    claims = read_tubes(written(tmp_path, files.tubes()))
-    assert claims.meta.vocabularies["agent"] == ("agent 0", "agent 1")
+    predictions = read_tubes(written(tmp_path, files.tubes()))
+    assert predictions.meta.vocabularies["agent"] == ("agent 0", "agent 1")
     named = read_tubes(written(tmp_path, files.tubes()), SCENES)
-    assert claims.boxes.equals(named.boxes)
-    assert claims.tube_labels.equals(named.tube_labels)
+    assert predictions.boxes.equals(named.boxes)
+    assert predictions.tube_labels.equals(named.tube_labels)
 
 
 def test_tubes_of_agentness_are_those_without_label(tmp_path: Path) -> None:
-    claims = read_tubes(written(tmp_path, {"agent_ness": {TWO: [files.tube(0, 0, 3)]}}), SCENES)
-    assert claims.tubes["kind"].to_list() == [None]
-    assert claims.tube_labels.is_empty()
-    write_tubes(claims, tmp_path / "again.pkl", agentness=True)
-    assert read_tubes(tmp_path / "again.pkl", SCENES) == claims
+    predictions = read_tubes(written(tmp_path, {"agent_ness": {TWO: [files.tube(0, 0, 3)]}}), SCENES)
+    assert predictions.tubes["kind"].to_list() == [None]
+    assert predictions.tube_labels.is_empty()
+    write_tubes(predictions, tmp_path / "again.pkl", agentness=True)
+    assert read_tubes(tmp_path / "again.pkl", SCENES) == predictions
     with pytest.raises(InputError, match="no tubes with a label"):
-        write_tubes(claims, tmp_path / "none.pkl")
+        write_tubes(predictions, tmp_path / "none.pkl")
 
 
 def test_arrays_may_be_lists_and_numbers_arrays_of_one(tmp_path: Path) -> None:
@@ -96,10 +98,10 @@ def test_arrays_may_be_lists_and_numbers_arrays_of_one(tmp_path: Path) -> None:
         for each in [tube for tubes in videos.values() for tube in tubes]:
             each.update({name: each[name].tolist() for name in ("boxes", "frames", "scores")})
             each.update(label_id=np.int64(each["label_id"]), score=np.array([each["score"]]))
-    claims = read_tubes(written(tmp_path, held), SCENES)
+    predictions = read_tubes(written(tmp_path, held), SCENES)
     plain = read_tubes(written(tmp_path, files.tubes()), SCENES)
-    assert claims.tubes.equals(plain.tubes)
-    assert claims.boxes.cast({"score": pl.Float32}).equals(plain.boxes)
+    assert predictions.tubes.equals(plain.tubes)
+    assert predictions.boxes.cast({"score": pl.Float32}).equals(plain.boxes)
 
 
 def test_frames_may_be_counted_from_0(tmp_path: Path) -> None:
@@ -124,15 +126,15 @@ def test_frames_out_of_order_are_put_in_order(tmp_path: Path) -> None:
 
 
 def test_a_hole_stays_a_hole(tmp_path: Path) -> None:
-    claims = read_tubes(changed(tmp_path, frames=np.array([1, 2, 4, 6])), SCENES)
-    assert claims.boxes.filter(tube=0)["frame"].to_list() == [0, 1, 3, 5]
-    assert claims.tubes.row(0, named=True)["end_frame"] == 6
+    predictions = read_tubes(changed(tmp_path, frames=np.array([1, 2, 4, 6])), SCENES)
+    assert predictions.boxes.filter(tube=0)["frame"].to_list() == [0, 1, 3, 5]
+    assert predictions.tubes.row(0, named=True)["end_frame"] == 6
 
 
 def test_no_tubes_at_all_are_no_error(tmp_path: Path) -> None:
-    claims = read_tubes(written(tmp_path, {"agent": {ONE: [], TWO: []}}), SCENES)
-    assert claims.tubes.is_empty()
-    assert claims.videos["video"].to_list() == [ONE, TWO]
+    predictions = read_tubes(written(tmp_path, {"agent": {ONE: [], TWO: []}}), SCENES)
+    assert predictions.tubes.is_empty()
+    assert predictions.videos["video"].to_list() == [ONE, TWO]
 
 
 def test_progress_ends_at_the_end(tmp_path: Path) -> None:
@@ -200,14 +202,14 @@ BAD_TUBES: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_bad_tube_costs_itself(tmp_path: Path, name: str) -> None:
     values, reason = BAD_TUBES[name]
     clean = read_tubes(written(tmp_path, files.tubes()), SCENES)
-    claims = read_tubes(changed(tmp_path, **values), SCENES)
-    (refused,) = claims.rejected.filter(table="tubes").rows(named=True)
+    predictions = read_tubes(changed(tmp_path, **values), SCENES)
+    (refused,) = predictions.rejected.filter(table="tubes").rows(named=True)
     assert (refused["file"], refused["item"]) == ("tubes.pkl", f"agent, {ONE}, tube 0")
     assert pl.Series([refused["reason"]]).str.contains(reason).all(), refused["reason"]
-    assert claims.tubes.drop("tube").equals(clean.tubes.drop("tube").slice(1))
-    same = claims.boxes.with_columns(pl.col("tube") + 1).drop("box")
+    assert predictions.tubes.drop("tube").equals(clean.tubes.drop("tube").slice(1))
+    same = predictions.boxes.with_columns(pl.col("tube") + 1).drop("box")
     assert same.equals(clean.boxes.filter(pl.col("tube") > 0).drop("box"))
-    adds_up(claims)
+    adds_up(predictions)
     with pytest.raises(FindingsError, match=r"tubes\.pkl: \d+ rejected"):
         read_tubes(changed(tmp_path, **values), SCENES, strict=True)
 
@@ -233,21 +235,23 @@ def test_tubes_of_unknown_kinds_and_videos_are_refused(
 ) -> None:
     held = files.tubes()
     held.setdefault(kind, {})[video] = [files.tube(0, 0, 3), files.tube(0, 0, 3)]
-    claims = read_tubes(written(tmp_path, held), SCENES)
-    refused = claims.rejected.filter(table="tubes")
+    predictions = read_tubes(written(tmp_path, held), SCENES)
+    refused = predictions.rejected.filter(table="tubes")
     assert refused["item"].to_list() == [f"{kind}, {video}, tube 0", f"{kind}, {video}, tube 1"]
     assert refused["reason"].str.contains(reason).all()
-    assert len(claims.tubes) == 6
-    assert set(claims.videos["video"]) == set(files.VIDEOS)
-    adds_up(claims)
+    assert len(predictions.tubes) == 6
+    assert set(predictions.videos["video"]) == set(files.VIDEOS)
+    adds_up(predictions)
 
 
 @pytest.mark.parametrize("entry", [None, [], {"label_id": 0}, {"boxes": 1, "score": 1, "frames": 1}])
 def test_what_is_no_tube_is_refused(tmp_path: Path, entry: Any) -> None:
     held = files.tubes()
     held["agent"][ONE].append(entry)
-    claims = read_tubes(written(tmp_path, held), SCENES)
-    assert claims.rejected["reason"].to_list() == ["no dict with 'label_id', 'boxes', 'score' and 'frames'"]
+    predictions = read_tubes(written(tmp_path, held), SCENES)
+    assert predictions.rejected["reason"].to_list() == [
+        "no dict with 'label_id', 'boxes', 'score' and 'frames'"
+    ]
 
 
 def _box(place: int, values: list[float]) -> dict[str, Any]:
@@ -270,25 +274,25 @@ def _box(place: int, values: list[float]) -> dict[str, Any]:
 def test_a_bad_box_costs_itself_and_leaves_its_tube(
     tmp_path: Path, values: dict[str, Any], frame: int, reason: str
 ) -> None:
-    claims = read_tubes(changed(tmp_path, **values), SCENES)
-    (refused,) = claims.rejected.rows(named=True)
+    predictions = read_tubes(changed(tmp_path, **values), SCENES)
+    (refused,) = predictions.rejected.rows(named=True)
     assert (refused["table"], refused["item"]) == ("boxes", f"agent, {ONE}, tube 0, frame {frame}")
     assert reason in refused["reason"]
-    assert claims.boxes.filter(tube=0)["frame"].to_list() == [n for n in range(4) if n != frame]
-    assert len(claims.tubes) == 6
-    adds_up(claims)
+    assert predictions.boxes.filter(tube=0)["frame"].to_list() == [n for n in range(4) if n != frame]
+    assert len(predictions.tubes) == 6
+    adds_up(predictions)
 
 
 def test_what_is_written_is_read_the_same(tmp_path: Path) -> None:
-    claims = read_tubes(written(tmp_path, files.tubes()), SCENES)
-    write_tubes(claims, tmp_path / "again.pkl")
-    assert read_tubes(tmp_path / "again.pkl", SCENES) == claims
+    predictions = read_tubes(written(tmp_path, files.tubes()), SCENES)
+    write_tubes(predictions, tmp_path / "again.pkl")
+    assert read_tubes(tmp_path / "again.pkl", SCENES) == predictions
     held = pickle.loads((tmp_path / "again.pkl").read_bytes())  # noqa: S301 - just written
     assert list(held) == ["agent", "loc", "triplet"]
     assert all(list(videos) == [ONE, TWO] for videos in held.values())
     assert held["agent"][TWO][0].keys() == files.tube(0, 0, 3).keys()
-    write_tubes(claims, tmp_path / "ours.pkl", native=False, first_frame=0)
-    assert read_tubes(tmp_path / "ours.pkl", SCENES, first_frame=0) == claims
+    write_tubes(predictions, tmp_path / "ours.pkl", native=False, first_frame=0)
+    assert read_tubes(tmp_path / "ours.pkl", SCENES, first_frame=0) == predictions
 
 
 PATH = [(0, 4.0), (1, 5.0), (4, 6.0), (5, 7.0)]
@@ -329,8 +333,8 @@ def linked(**columns: Any) -> Predictions:
     return Predictions(boxes=boxes, tubes=tubes, tube_labels=labels, meta=meta)
 
 
-def only_tube(claims: Predictions, folder: Path) -> dict[str, Any]:
-    write_tubes(claims, folder / "linked.pkl")
+def only_tube(predictions: Predictions, folder: Path) -> dict[str, Any]:
+    write_tubes(predictions, folder / "linked.pkl")
     (each,) = read_tubes(folder / "linked.pkl").boxes.partition_by("tube")
     held = pickle.loads((folder / "linked.pkl").read_bytes())["action"][TWO][0]  # noqa: S301 - just written
     assert (each["frame"].to_numpy() + 1 == held["frames"]).all()
@@ -351,7 +355,7 @@ def test_spans_cut_the_path(tmp_path: Path) -> None:
     assert [box[0] for box in each["boxes"]] == [5, 7]
 
 
-def test_consecutive_tubes_are_written_for_the_frames_they_claim(tmp_path: Path) -> None:
+def test_consecutive_tubes_are_written_for_the_frames_they_predict(tmp_path: Path) -> None:
     """Four boxes found in the frames 0, 1, 4 and 5 are predicted for 0, 1, 2 and 3; the file counts from 1."""
     each = only_tube(linked(spans=[None, [[0, 6]]], consecutive=[None, True]), tmp_path)
     assert each["frames"] == [1, 2, 3, 4]
@@ -361,10 +365,12 @@ def test_consecutive_tubes_are_written_for_the_frames_they_claim(tmp_path: Path)
 def test_a_tube_without_boxes_or_score_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"tube 1 of {TWO} has no boxes"):
         write_tubes(linked(spans=[None, [[2, 3]]]), tmp_path / "a.pkl")
-    claims = linked()
-    bare = claims.with_tables(tubes=claims.tubes.drop("score"), tube_labels=claims.tube_labels.drop("score"))
+    predictions = linked()
+    bare = predictions.with_tables(
+        tubes=predictions.tubes.drop("score"), tube_labels=predictions.tube_labels.drop("score")
+    )
     with pytest.raises(InputError, match=f"tube 1 of {TWO} has no score"):
         write_tubes(bare, tmp_path / "a.pkl")
     with pytest.raises(InputError, match="boxes name no tubes"):
-        write_tubes(claims.with_tables(boxes=claims.boxes.drop("tube")), tmp_path / "a.pkl")
+        write_tubes(predictions.with_tables(boxes=predictions.boxes.drop("tube")), tmp_path / "a.pkl")
     assert not (tmp_path / "a.pkl").exists()

@@ -97,16 +97,16 @@ def test_what_is_none_of_them_is_told_apart(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("claims", "words"),
+    ("predictions", "words"),
     [
         ({"predictions": {}, "video_predictions": {"1": {"sted": [0, 1]}}}, "predicted spans"),
         ({"results": {"v": [{"triplet": ["a", "b", "c"], "score": 0.5}]}}, "predicted relations"),
         ({"v": [{**INSTANCE, "score": 0.5}]}, "predicted relations"),
     ],
 )
-def test_claims_are_not_taken_for_annotations(claims: object, words: str, tmp_path: Path) -> None:
-    path = tmp_path / "claims.json"
-    path.write_text(json.dumps(claims))
+def test_predictions_are_not_taken_for_annotations(predictions: object, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "predictions.json"
+    path.write_text(json.dumps(predictions))
     with pytest.raises(InputError, match=f"looks like {words}"):
         detect_dataset_format(path)
 

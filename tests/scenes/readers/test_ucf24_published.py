@@ -27,7 +27,7 @@ UCF24 = SETS["ucf24"]
 LEVELS = (0.2, *(round(0.5 + 0.05 * step, 2) for step in range(10)))
 REFERENCE = DetectionConfig.reference()
 _MAKER = UCF24.maker
-Claimed = tuple[dict[published.Frame, np.ndarray], dict[str, list[dict[str, Any]]]]
+Predicted = tuple[dict[published.Frame, np.ndarray], dict[str, list[dict[str, Any]]]]
 
 
 def random_file(root: Path, seed: int) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def random_file(root: Path, seed: int) -> dict[str, Any]:
     return held
 
 
-def random_claims(db: Any, videos: Sequence[str], classes: int, seed: int) -> Claimed:
+def random_predictions(db: Any, videos: Sequence[str], classes: int, seed: int) -> Predicted:
     """Boxes and tubes about those of the truth: exact, shifted, shaken, cut at the border, and of nothing."""
     rng = np.random.default_rng(seed)
     frames = {}
@@ -119,10 +119,10 @@ def _anywhere(rng: np.random.Generator) -> np.ndarray:
 
 
 def compare(
-    scenes: Scenes, db: Any, videos: Sequence[str], claimed: Claimed, folder: Path
+    scenes: Scenes, db: Any, videos: Sequence[str], predicted: Predicted, folder: Path
 ) -> list[tuple[Any, ...]]:
     """(level, class, threshold, ours, published) of every AP, from files as the published code has them."""
-    frames, tubes = claimed
+    frames, tubes = predicted
     names = scenes.meta.vocabularies["action"]
     for (video, frame), main in frames.items():
         file = folder / "detections" / video / f"{frame + 1:05d}.pkl"
@@ -216,8 +216,8 @@ def test_every_ap_is_that_of_the_published_code(seed: int, tmp_path: Path) -> No
     held = random_file(tmp_path / "set", seed)
     scenes = read("ucf24", tmp_path / "set", cache=False)
     videos = list(held["db"])
-    claimed = random_claims(held["db"], videos, 3, seed)
-    found = compare(scenes, held["db"], videos, claimed, tmp_path)
+    predicted = random_predictions(held["db"], videos, 3, seed)
+    found = compare(scenes, held["db"], videos, predicted, tmp_path)
     assert not differing(found)
     assert len({row[3] for row in found}) > 20
 
@@ -234,5 +234,5 @@ def test_on_the_real_annotations(tmp_path: Path) -> None:
     for seed in range(100):
         rng = np.random.default_rng(seed)
         videos = [short[k] for k in sorted(rng.choice(len(short), 6, replace=False))]
-        claimed = random_claims(held["db"], videos, 24, seed)
-        assert not differing(compare(whole.only(videos), held["db"], videos, claimed, tmp_path / str(seed)))
+        predicted = random_predictions(held["db"], videos, 24, seed)
+        assert not differing(compare(whole.only(videos), held["db"], videos, predicted, tmp_path / str(seed)))

@@ -211,7 +211,7 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
         found = check_predictions(task, predictions, scenes, least_fit=_least_fit(predictions, scenes))
     else:
         found = suspect_box_format(predictions, scenes)
-    serious = [each for each in found if each.severity == "wrong" and each.code != "empty_claims"]
+    serious = [each for each in found if each.severity == "wrong" and each.code != "empty_predictions"]
     if serious:
         raise _refusal(serious[0], where, f"every score is 0, and that is why: {serious[0].says}")
 

@@ -33,11 +33,11 @@ class Beside:
 
     Args:
         truth: `video`, `frame` and corners.
-        claims: the same, at most some thousands of rows.
+        predictions: the same, at most some thousands of rows.
     """
 
     truth: pl.DataFrame
-    claims: pl.DataFrame
+    predictions: pl.DataFrame
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ def fit(both: Beside) -> float:
 
     Predictions in frames that the ground truth does not have count as 0.
     """
-    if both.claims.is_empty():
+    if both.predictions.is_empty():
         return float("nan")
-    numbered = both.claims.with_row_index("row")
+    numbered = both.predictions.with_row_index("row")
     pairs = numbered.join(both.truth, on=["video", "frame"], how="inner", suffix="_true")
-    best = np.zeros(len(both.claims))
+    best = np.zeros(len(both.predictions))
     if len(pairs):
         one = pairs.select(CORNERS).to_numpy()
         other = pairs.select([f"{c}_true" for c in CORNERS]).to_numpy()
@@ -141,7 +141,8 @@ def check_box_format(
     if np.isnan(as_is) or as_is > _WELL:
         return []
     tried = [
-        (fit(Beside(both.truth, each.change(both.claims))), each) for each in list_readings(both, size_px)
+        (fit(Beside(both.truth, each.change(both.predictions))), each)
+        for each in list_readings(both, size_px)
     ]
     if not tried:
         return []
@@ -156,9 +157,9 @@ def check_box_format(
 
 def _scales(both: Beside, width: float, height: float) -> list[tuple[str, tuple[float, float], str]]:
     """Sizes of image that the predictions may be in, from how far they reach."""
-    if both.claims.is_empty() or both.truth.is_empty():
+    if both.predictions.is_empty() or both.truth.is_empty():
         return []
-    reach = [both.claims[c].quantile(0.95) or 0.0 for c in ("x2_px", "y2_px")]
+    reach = [both.predictions[c].quantile(0.95) or 0.0 for c in ("x2_px", "y2_px")]
     due = [both.truth[c].quantile(0.95) or 0.0 for c in ("x2_px", "y2_px")]
     if min(reach) <= 0 or min(due) <= 0:
         return []
@@ -201,7 +202,7 @@ def check_names(what: str, predicted: Sequence[str], true: Sequence[str]) -> lis
         )
     if not predicted:
         return report_error(
-            "empty_claims",
+            "empty_predictions",
             "Nothing is predicted.",
             f"no {what} in the predictions",
             "Check the predictions' path.",
@@ -310,8 +311,8 @@ def check_person_recall(predictions: Predictions, scenes: Scenes) -> list[Diagno
     truth = truth.gather_every(max(1, len(truth) // _MOST_BOXES)).with_row_index("row")
     if truth.is_empty():
         return []
-    pairs = truth.join(predicted, on=["video", "frame"], suffix="_claim")
-    one, other = (pairs.select([f"{c}{end}" for c in CORNERS]).to_numpy() for end in ("", "_claim"))
+    pairs = truth.join(predicted, on=["video", "frame"], suffix="_prediction")
+    one, other = (pairs.select([f"{c}{end}" for c in CORNERS]).to_numpy() for end in ("", "_prediction"))
     met = pairs.filter(pl.Series(paired_iou(one, other) >= _MET))["row"].n_unique()
     share = met / len(truth)
     says = f"Predicted boxes meet {share:.0%} of the true persons by half or more: actions of the others are lost."
@@ -692,15 +693,15 @@ def check_predictions(
     if task not in TASKS:
         raise UsageError(f"no task '{task}'; there are {', '.join(TASKS)}")
     table = _NAMED[task]
-    claimed, true = (list_row_names(table, held, scenes) for held in (predictions, scenes))
-    found = check_names(_CALLED[table], claimed, true)
+    predicted, true = (list_row_names(table, held, scenes) for held in (predictions, scenes))
+    found = check_names(_CALLED[table], predicted, true)
     found += (
         _report_refused("truth", scenes)
-        + _report_refused("claims", predictions)
-        + _diagnose_oddities("claims", predictions)
+        + _report_refused("predictions", predictions)
+        + _diagnose_oddities("predictions", predictions)
     )
     found += _diagnose_oddities("truth", scenes)
-    if {item.code for item in found} & {"empty_truth", "empty_claims", "names"}:
+    if {item.code for item in found} & {"empty_truth", "empty_predictions", "names"}:
         return found
     boxed = join_boxes(scenes.boxes, predictions.boxes)
     size = get_image_size(scenes)
@@ -735,10 +736,6 @@ def list_row_names(table: str, held: TableSet, scenes: Scenes) -> list[str]:
     return rows["video"].cast(pl.String).unique(maintain_order=True).to_list() if len(rows) else []
 
 
-_SIDES = {"truth": "truth", "claims": "predictions"}
-"""What sides are called in sentences; their codes keep the names that files of findings have."""
-
-
 def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     """The reasons for which rows were refused, most frequent first."""
     if held.rejected.is_empty():
@@ -746,7 +743,7 @@ def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     reasons = held.rejected.group_by("reason").len().sort("len", "reason", descending=[True, False])
     total, read = len(held.rejected), sum(held.meta.rows_read.values())
     evidence = "; ".join(f"{n}: {reason}" for reason, n in reasons.head(3).iter_rows())
-    says = f"{total:,} rows or files of the {_SIDES[what]} were refused."
+    says = f"{total:,} rows or files of the {what} were refused."
     kind = report_error if total > 0.2 * max(read, 1) else report_note
     return kind(f"refused_{what}", says, evidence, "Mend the rows; `--json` lists the reasons.")
 
@@ -755,7 +752,7 @@ def _diagnose_oddities(what: str, held: TableSet) -> list[Diagnosis]:
     """Oddities that were read, but not as they stand."""
     found: list[Diagnosis] = []
     for case in held.meta.notes.get("warnings", []):
-        says = f"{case['count']:,} of the {_SIDES[what]}: {case['what']}"
+        says = f"{case['count']:,} of the {what}: {case['what']}"
         found += report_note(f"odd_{what}", says, str(case["example"]), "It was read as well as it could be.")
     return found
 

@@ -20,7 +20,7 @@ from roadaware.protocols.coda import (
     OWN,
     TRAINING_SETS,
     infer_version,
-    label_claims,
+    label_trained_predictions,
     label_truth,
     load_training_set,
     map_own_categories,
@@ -128,7 +128,7 @@ def label_both(
     """
     classes, merged = _select_version(scenes, config, routing), not config.total
     answers = None if routing.agnostic else routing.trained_on
-    labelled = label_claims(predictions, answers, classes, merged=merged)
+    labelled = label_trained_predictions(predictions, answers, classes, merged=merged)
     truth = label_truth(scenes, classes, merged=merged)
     return labelled, add_blocking(truth) if config.risk == "blocking" else truth
 

@@ -26,7 +26,7 @@ from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import add_columns, open_saved_predictions, parse_reader_options, require_path
 from roadaware.errors import InputError, UsageError
 from roadaware.formats import label_studio
-from roadaware.formats.actions import read_action_claims, read_person_boxes
+from roadaware.formats.actions import read_action_predictions, read_person_boxes
 from roadaware.formats.boxes.flat import choose_kind
 from roadaware.formats.coco import (
     CocoIndex,
@@ -474,7 +474,7 @@ def open_box_predictions(
             f"{path} does not name its frames and classes: say --truth TRUTH, the annotations it is about"
         )
     if reader == "ava":
-        return read_action_claims(path, truth), title
+        return read_action_predictions(path, truth), title
     if reader == "coco":
         return read_results(path, index or build_scenes_index(truth, choose_kind(truth) or "agent")), title
     return open_predictions(path, truth, parse_size(NETWORK_SIZE)).tables, title

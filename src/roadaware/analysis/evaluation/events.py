@@ -250,7 +250,7 @@ def evaluate_events(
             "native_kinds": event_inputs.map_native_kinds(scenes),
             "printed": is_printed_set(whole.meta.dataset, list(map(str, whole.videos["video"].to_list()))),
         },
-        "claims": [each.path.name for each in opened],
+        "predictions": [each.path.name for each in opened],
         "dropped": left.everything,
         "findings": left.findings,
         "linker": linker,
@@ -623,7 +623,7 @@ def group_calibration(
         by: names of slices, as `--by` has them.
 
     Returns:
-        rows with `of` (boxes or tubes), `group`, `kind`, `claims`, `mean_score`, `precision` and `ece`.
+        rows with `of` (boxes or tubes), `group`, `kind`, `predictions`, `mean_score`, `precision` and `ece`.
     """
     from roadaware.metrics.detection.calibration import build_calibration_table  # which needs scipy
 

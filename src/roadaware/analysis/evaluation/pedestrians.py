@@ -168,7 +168,16 @@ def evaluate_score_file(
             excerpts = select_sample_excerpts(matched.state, matched.scenes, places, most=clips)
     protocol = source.protocol or ""
     return Run(
-        scores.stem, matched.state, chosen, result, resamples, seed, protocol, facts, groups, excerpts=excerpts
+        scores.stem,
+        matched.state,
+        chosen,
+        result,
+        resamples,
+        seed,
+        protocol,
+        facts,
+        groups,
+        excerpts=excerpts,
     )
 
 

@@ -208,7 +208,7 @@ def check_inputs(task: SceneTask, scenes: Scenes, predictions: Predictions, path
     facts: dict[str, Any] = {
         "lacking": list(check_predictions(task, predictions, scenes, str(path))),
         "truth": {"dataset": scenes.meta.dataset, "digest": "", "notes": list(list_warnings(scenes))},
-        "claims": [path.name],
+        "predictions": [path.name],
         "by": [],
         "findings": {
             **count_refusals(scenes, "the truth"),

@@ -25,7 +25,7 @@ def build_arrow_tables(tables: TableSet) -> dict[str, Any]:
         UsageError: if pyarrow is not installed.
     """
     import_library("pyarrow", "to_arrow")
-    meta = json.dumps({"claimed": tables.claimed, "meta": asdict(tables.meta)}).encode()
+    meta = json.dumps({"predicted": tables.predicted, "meta": asdict(tables.meta)}).encode()
     found = {}
     for name, frame in (tables.filled() or {"videos": tables.videos}).items():
         table = frame.to_arrow()
@@ -66,12 +66,12 @@ def read_arrow_tables(cls: type[T], given: Mapping[str, Any], meta: Meta | None 
             else:
                 try:
                     record = json.loads(held[_KEY])
-                    predicted, meta = record["claimed"], Meta(**record["meta"])
+                    predicted, meta = record["predicted"], Meta(**record["meta"])
                 except (ValueError, TypeError, KeyError, RecursionError) as error:
                     raise InputError(
                         f"from_arrow: the metadata of roadaware cannot be read: {error}"
                     ) from error
-                if predicted != cls.claimed:
+                if predicted != cls.predicted:
                     one, other = ("Predictions", "Scenes") if predicted else ("Scenes", "Predictions")
                     raise InputError(
                         f"from_arrow: these tables were written by {one}, and are read as {other}"

@@ -18,8 +18,8 @@ from roadaware.metrics.corner_cases.matching import (
     AREAS,
     BLOCKS,
     NONE,
-    Claims,
     CornerConfig,
+    Detections,
     Group,
     Met,
     Objects,
@@ -66,9 +66,9 @@ class JudgedCorners(Judged):
         above: (m,) its super-class, NONE where it has none.
         asked: (m, A) whether it is asked for among objects of each size.
         rank: (m, A, T) which prediction met it, from 0; -1 where none did.
-        claim_item: (n,) image of each prediction of the groups whose average precision can be wanted.
-        claim_group: (n,) place of its group.
-        claim_kind: (n,) its class within the group.
+        prediction_item: (n,) image of each prediction of the groups whose average precision can be wanted.
+        prediction_group: (n,) place of its group.
+        prediction_kind: (n,) its class within the group.
         score: (n,) of each.
         hit: (n, A) bit t is set where it met an object.
         passed: (n, A) bit t is set where it does not count.
@@ -87,9 +87,9 @@ class JudgedCorners(Judged):
     above: Ints
     asked: Bools
     rank: npt.NDArray[np.int16]
-    claim_item: Ints
-    claim_group: Ints
-    claim_kind: Ints
+    prediction_item: Ints
+    prediction_group: Ints
+    prediction_kind: Ints
     score: Floats
     hit: npt.NDArray[np.uint16]
     passed: npt.NDArray[np.uint16]
@@ -122,8 +122,8 @@ class JudgedCorners(Judged):
                 "above",
                 "asked",
                 "rank",
-                "claim_group",
-                "claim_kind",
+                "prediction_group",
+                "prediction_kind",
                 "score",
                 "hit",
                 "passed",
@@ -134,16 +134,16 @@ class JudgedCorners(Judged):
             **joined,
             items=pl.concat([one.items, two.items], how="diagonal_relaxed"),
             item=np.concatenate([one.item, two.item + n]),
-            claim_item=np.concatenate([one.claim_item, two.claim_item + n]),
+            prediction_item=np.concatenate([one.prediction_item, two.prediction_item + n]),
             complete=(one.complete[0] or two.complete[0],),
         )
 
     def only(self, kept: Bools) -> Self:
         """Some of the images; see `Judged.only`."""
         place = np.cumsum(kept) - 1
-        objects, predictions = kept[self.item], kept[self.claim_item]
+        objects, predictions = kept[self.item], kept[self.prediction_item]
         names = ("group", "kind", "above", "asked", "rank")
-        predicted = ("claim_group", "claim_kind", "score", "hit", "passed")
+        predicted = ("prediction_group", "prediction_kind", "score", "hit", "passed")
         cut: dict[str, Any] = {name: getattr(self, name)[objects] for name in names}
         cut |= {name: getattr(self, name)[predictions] for name in predicted}
         return replace(
@@ -151,12 +151,12 @@ class JudgedCorners(Judged):
             **cut,
             items=self.items.filter(pl.Series(kept)),
             item=place[self.item[objects]],
-            claim_item=place[self.claim_item[predictions]],
+            prediction_item=place[self.prediction_item[predictions]],
         )
 
     def recall_alone(self) -> Self:
         """The same without average precision and total, and without the predictions that only they need."""
-        names = ("claim_item", "claim_group", "claim_kind", "score", "hit", "passed")
+        names = ("prediction_item", "prediction_group", "prediction_kind", "score", "hit", "passed")
         cut: dict[str, Any] = {name: getattr(self, name)[:0] for name in names}
         return replace(self, **cut, config=replace(self.config, precision="never", total=False))
 
@@ -218,11 +218,11 @@ class JudgedCorners(Judged):
             yield Measured(f"{name}_{column}", values, recall.counted(column), None, reason or NO_TRUTH)
 
     def _areas_under(self, place: int, weights: Ints32) -> dict[str, Floats]:
-        rows = np.flatnonzero(self.claim_group == place)
+        rows = np.flatnonzero(self.prediction_group == place)
         objects = self.group == place
         n_kinds = max(1, len(self.groups[place]) - 1)
         return compute_precisions(
-            *(self._video[self.claim_item[rows]], self.claim_kind[rows], self.score[rows]),
+            *(self._video[self.prediction_item[rows]], self.prediction_kind[rows], self.score[rows]),
             *(self.hit[rows], self.passed[rows], n_kinds),
             *(self._video[self.item[objects]], self.kind[objects], self.asked[objects]),
             *(weights, self.rank.shape[2]),
@@ -254,21 +254,21 @@ class JudgedCorners(Judged):
 
     def _renamed(self, groups: tuple[tuple[str, ...], ...], supers: tuple[str, ...]) -> Self:
         """The same with classes and super-classes numbered as in larger lists."""
-        kind, predicted = self.kind.copy(), self.claim_kind.copy()
+        kind, predicted = self.kind.copy(), self.prediction_kind.copy()
         for place, (old, new) in enumerate(zip(self.groups, groups, strict=True)):
-            for numbers, group in ((kind, self.group), (predicted, self.claim_group)):
+            for numbers, group in ((kind, self.group), (predicted, self.prediction_group)):
                 there = group == place
                 table = np.array([new[1:].index(word) for word in old[1:]] or [0])
                 numbers[there] = table[numbers[there]]
         table = np.array([*(supers.index(word) for word in self.supers), NONE])
         return replace(
-            self, kind=kind, claim_kind=predicted, above=table[self.above], groups=groups, supers=supers
+            self, kind=kind, prediction_kind=predicted, above=table[self.above], groups=groups, supers=supers
         )
 
 
 def build_corner_state(
     truth: Objects,
-    predictions: Claims,
+    predictions: Detections,
     met: dict[Group, Met],
     unanswered: dict[str, str],
     config: CornerConfig,
@@ -298,10 +298,10 @@ def build_corner_state(
         above=joined([truth.above[each.rows] for each in parts], (), np.int64),
         asked=joined([each.asked for each in parts], (n_areas,), np.bool_),
         rank=joined([each.rank for each in parts], (n_areas, n_steps), np.int16),
-        claim_item=joined([predictions.item[each.claims] for _, each in kept], (), np.int64),
-        claim_group=joined([np.full(len(each.claims), n) for n, each in kept], (), np.int64),
-        claim_kind=joined([each.claimed for _, each in kept], (), np.int64),
-        score=joined([predictions.score[each.claims] for _, each in kept], (), np.float64),
+        prediction_item=joined([predictions.item[each.predictions] for _, each in kept], (), np.int64),
+        prediction_group=joined([np.full(len(each.predictions), n) for n, each in kept], (), np.int64),
+        prediction_kind=joined([each.predicted for _, each in kept], (), np.int64),
+        score=joined([predictions.score[each.predictions] for _, each in kept], (), np.float64),
         hit=joined([each.hit for _, each in kept], (n_areas,), np.uint16),
         passed=joined([each.passed for _, each in kept], (n_areas,), np.uint16),
         groups=tuple((group, *list_group_classes(group, truth)) for group in met),
@@ -399,14 +399,14 @@ def _words(numbers: npt.NDArray[np.int64], words: tuple[str, ...]) -> list[str |
 WHOLE, RANDOM = "whole image", "random boxes"
 
 
-def propose_whole_images(truth: Objects) -> Claims:
+def propose_whole_images(truth: Objects) -> Detections:
     """One prediction in each image: all of it."""
     items = np.flatnonzero(~np.isnan(truth.sizes).any(axis=1))
     corners = np.column_stack([np.zeros((len(items), 2)), truth.sizes[items]])
-    return _claims(items, corners, np.ones(len(items)))
+    return _predictions(items, corners, np.ones(len(items)))
 
 
-def sample_random_boxes(truth: Objects, number: int, seed: int = 0) -> Claims:
+def sample_random_boxes(truth: Objects, number: int, seed: int = 0) -> Detections:
     """So many boxes in each image, whose corners are two points drawn evenly.
 
     Args:
@@ -419,13 +419,13 @@ def sample_random_boxes(truth: Objects, number: int, seed: int = 0) -> Claims:
     points = np.sort(rng.random((len(items), number, 2, 2)), axis=2)
     corners = (points * truth.sizes[items][:, None, None]).reshape(-1, 4)
     score = np.tile(1 - np.arange(number) / number, len(items))
-    return _claims(np.repeat(items, number), corners, score)
+    return _predictions(np.repeat(items, number), corners, score)
 
 
-def _claims(items: npt.NDArray[np.int64], corners: Floats, score: Floats) -> Claims:
+def _predictions(items: npt.NDArray[np.int64], corners: Floats, score: Floats) -> Detections:
     nothing = np.full(len(items), NONE)
     sides = (corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1])
-    return Claims(items, corners, sides, nothing, np.ones(len(items), dtype=bool), nothing, score)
+    return Detections(items, corners, sides, nothing, np.ones(len(items), dtype=bool), nothing, score)
 
 
 UNANSWERED = "unanswered groups"
@@ -511,10 +511,10 @@ def evaluate(
     )
 
 
-def _none(predictions: Claims) -> Claims:
+def _none(predictions: Detections) -> Detections:
     """No prediction at all."""
     fields = ("item", "corners", "sides", "common", "novel", "label", "score")
-    return Claims(**{name: getattr(predictions, name)[:0] for name in fields})
+    return Detections(**{name: getattr(predictions, name)[:0] for name in fields})
 
 
 def _trivial(truth: Objects, config: CornerConfig, seed: int) -> dict[str, JudgedCorners]:
@@ -548,7 +548,7 @@ def _left_out(truth: Objects, met: Mapping[Group, Met], foreign: int, config: Co
 
 def _facts(
     truth: Objects,
-    predictions: Claims,
+    predictions: Detections,
     state: JudgedCorners,
     trivial: Mapping[str, JudgedCorners],
     by: Sequence[str],
@@ -564,7 +564,7 @@ def _facts(
         "objects": len(truth.item),
         "corner_cases": int(truth.corner.sum()),
         "common_classes": list(truth.commons),
-        "claims_per_picture": float(len(predictions.item) / len(truth.items)),
+        "predictions_per_picture": float(len(predictions.item) / len(truth.items)),
         "average": "over thresholds and classes",
         IN_SLICES: within,
     }

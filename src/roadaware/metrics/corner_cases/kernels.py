@@ -15,9 +15,9 @@ MISSED = -1
 
 @kernel
 def match_cells(
-    claim_start: Ints,
+    prediction_start: Ints,
     predictions: Floats,
-    claim_area: Floats,
+    prediction_area: Floats,
     object_start: Ints,
     objects: Floats,
     sides: Floats,
@@ -40,9 +40,9 @@ def match_cells(
     again. A crowd is overlapped by the part of the prediction that lies in it.
 
     Args:
-        claim_start: (cells + 1,) where the predictions of each cell start.
+        prediction_start: (cells + 1,) where the predictions of each cell start.
         predictions: (n, 4) corners.
-        claim_area: (n,) of their boxes.
+        prediction_area: (n,) of their boxes.
         object_start: (cells + 1,) where the objects of each cell start.
         objects: (m, 4) corners.
         sides: (m,) width times height.
@@ -57,14 +57,14 @@ def match_cells(
         passed: (n, A) bit t is set where a prediction does not count; comes as zeros.
         best: (m,) the greatest overlap with a prediction; comes as zeros.
     """
-    for cell in range(len(claim_start) - 1):
-        first, g0, g1 = claim_start[cell], object_start[cell], object_start[cell + 1]
-        end = min(claim_start[cell + 1], first + most)
+    for cell in range(len(prediction_start) - 1):
+        first, g0, g1 = prediction_start[cell], object_start[cell], object_start[cell + 1]
+        end = min(prediction_start[cell + 1], first + most)
         if first < end:
             overlap = np.empty((end - first, g1 - g0))
             top = np.zeros(end - first)
             aside, beyond = np.empty(g1 - g0, dtype=np.uint8), np.empty(end - first, dtype=np.bool_)
-            _fill(overlap, top, predictions, claim_area, first, objects, sides, crowd, g0, best)
+            _fill(overlap, top, predictions, prediction_area, first, objects, sides, crowd, g0, best)
             for a in range(len(bounds)):
                 low, high = bounds[a, 0], bounds[a, 1]
                 # One by one: numba compiles a loop faster than sums of arrays.
@@ -72,7 +72,7 @@ def match_cells(
                     g = g0 + k
                     aside[k] = 1 if ignored[g] == 1 or area[g] < low or area[g] > high else 0
                 for d in range(end - first):
-                    beyond[d] = claim_area[first + d] < low or claim_area[first + d] > high
+                    beyond[d] = prediction_area[first + d] < low or prediction_area[first + d] > high
                 marks = hit[first:end, a], passed[first:end, a]
                 _match(overlap, top, aside, beyond, crowd[g0:g1], thresholds, rank[g0:g1, a], marks)
 
@@ -82,7 +82,7 @@ def _fill(
     overlap: Any,
     top: Any,
     predictions: Any,
-    claim_area: Any,
+    prediction_area: Any,
     first: int,
     objects: Any,
     sides: Any,
@@ -94,7 +94,9 @@ def _fill(
     for d in range(overlap.shape[0]):
         for k in range(overlap.shape[1]):
             g = g0 + k
-            found = _overlap(predictions[first + d], claim_area[first + d], objects[g], sides[g], crowd[g])
+            found = _overlap(
+                predictions[first + d], prediction_area[first + d], objects[g], sides[g], crowd[g]
+            )
             overlap[d, k] = found
             top[d] = max(top[d], found)
             best[g] = max(best[g], found)
@@ -140,14 +142,14 @@ def _met(overlap: Any, least: float, aside: Any, used: Any, crowd: Any) -> int:
 
 
 @inner_kernel
-def _overlap(claim: Any, claim_area: float, box: Any, sides: float, crowd: int) -> float:
+def _overlap(prediction: Any, prediction_area: float, box: Any, sides: float, crowd: int) -> float:
     """Intersection over union, or over the prediction where the object is a crowd."""
-    wide = min(claim[2], box[2]) - max(claim[0], box[0])
+    wide = min(prediction[2], box[2]) - max(prediction[0], box[0])
     if wide <= 0:
         return 0.0
-    high = min(claim[3], box[3]) - max(claim[1], box[1])
+    high = min(prediction[3], box[3]) - max(prediction[1], box[1])
     if high <= 0:
         return 0.0
     shared = wide * high
-    whole = claim_area if crowd else claim_area + sides - shared
+    whole = prediction_area if crowd else prediction_area + sides - shared
     return float(shared / whole)

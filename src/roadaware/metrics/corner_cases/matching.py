@@ -155,7 +155,7 @@ class Marked:
 
 
 @dataclass(frozen=True, eq=False)
-class Claims(Marked):
+class Detections(Marked):
     """The predictions by image and falling score, equal scores in the order of the table.
 
     Args:
@@ -255,7 +255,7 @@ def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     )
 
 
-def extract_proposals(predictions: Predictions, truth: Objects) -> tuple[Claims, int]:
+def extract_proposals(predictions: Predictions, truth: Objects) -> tuple[Detections, int]:
     """The predictions on images of the ground truth, and the number of those on other images.
 
     Args:
@@ -283,7 +283,8 @@ def extract_proposals(predictions: Predictions, truth: Objects) -> tuple[Claims,
     label = _labels(predictions, KIND, placed["box"])
     known = np.array([truth.labels.index(word) if word in truth.labels else NONE for word in words] + [NONE])
     held = _convert_boxes(placed, truth.commons, known[label])
-    return Claims(**vars(held), score=placed["score"].to_numpy().astype(np.float64)), len(boxes) - len(placed)
+    found = Detections(**vars(held), score=placed["score"].to_numpy().astype(np.float64))
+    return found, len(boxes) - len(placed)
 
 
 def _items(scenes: Scenes) -> pl.DataFrame:
@@ -401,8 +402,8 @@ class Met:
         asked: (m, A) whether it is asked for among objects of each size.
         rank: (m, A, T) which prediction of its image and class met it, from 0; -1 where none did.
         best: (m,) the greatest overlap with a prediction of its class.
-        claims: (n,) the predictions that count, rows of all predictions, by class, image and falling score.
-        claimed: (n,) class of each within the group.
+        predictions: (n,) the predictions that count, rows of all predictions, by class, image and falling score.
+        predicted: (n,) class of each within the group.
         hit: (n, A) bit t is set where it met an object that is asked for.
         passed: (n, A) bit t is set where it does not count.
         beyond: how many predictions were not taken, for they are too many in their image.
@@ -413,8 +414,8 @@ class Met:
     asked: Bools
     rank: npt.NDArray[np.int16]
     best: Floats
-    claims: Ints
-    claimed: Ints
+    predictions: Ints
+    predicted: Ints
     hit: npt.NDArray[np.uint16]
     passed: npt.NDArray[np.uint16]
     beyond: int
@@ -426,7 +427,7 @@ def list_group_classes(group: Group, truth: Objects) -> tuple[str, ...]:
 
 
 def match_group(
-    group: Group, truth: Objects, predictions: Claims, config: CornerConfig, *, every: bool = False
+    group: Group, truth: Objects, predictions: Detections, config: CornerConfig, *, every: bool = False
 ) -> Met:
     """The predictions of a group matched with its objects.
 
@@ -440,30 +441,30 @@ def match_group(
     Source: pycocotools, the evaluator of Lin et al., ECCV 2014 (COCO).
     """
     rows, kind = _objects(group, truth, config)
-    taken, predicted = _claims(group, predictions, len(list_group_classes(group, truth)), every=every)
+    taken, predicted = _predictions(group, predictions, len(list_group_classes(group, truth)), every=every)
     n_items = len(truth.items)
     cells = n_items * max(1, len(list_group_classes(group, truth)))
     rows, object_start = _by_cell(rows, kind * n_items + truth.item[rows], cells)
-    taken, claim_start = _by_cell(taken, predicted * n_items + predictions.item[taken], cells)
+    taken, prediction_start = _by_cell(taken, predicted * n_items + predictions.item[taken], cells)
     kind = (np.repeat(np.arange(cells), np.diff(object_start)) // n_items).astype(np.int64)
     # The first rows of each cell, where they start now, and how many were left away.
     most = config.max_detections[-1]
-    sizes = np.diff(claim_start)
+    sizes = np.diff(prediction_start)
     if not len(sizes) or sizes.max(initial=0) <= most:
-        taken, claim_start, beyond = taken, claim_start, 0
+        taken, prediction_start, beyond = taken, prediction_start, 0
     else:
-        place = np.arange(len(taken)) - np.repeat(claim_start[:-1], sizes)
-        kept = np.zeros_like(claim_start)
+        place = np.arange(len(taken)) - np.repeat(prediction_start[:-1], sizes)
+        kept = np.zeros_like(prediction_start)
         np.cumsum(np.minimum(sizes, most), out=kept[1:])
-        taken, claim_start, beyond = taken[place < most], kept, int((place >= most).sum())
-    predicted = (np.repeat(np.arange(cells), np.diff(claim_start)) // n_items).astype(np.int64)
+        taken, prediction_start, beyond = taken[place < most], kept, int((place >= most).sum())
+    predicted = (np.repeat(np.arange(cells), np.diff(prediction_start)) // n_items).astype(np.int64)
     ignored = truth.marked[rows] if config.ignored == "marked" else truth.crowd[rows]
     rank = np.full((len(rows), len(AREA_BOUNDS_PX2), len(config.thresholds)), MISSED, dtype=np.int16)
     # A bit for each of the eleven thresholds.
     hit, passed = (np.zeros((len(taken), len(AREA_BOUNDS_PX2)), dtype=np.uint16) for _ in range(2))
     best = np.zeros(len(rows))
     match_cells(
-        claim_start,
+        prediction_start,
         predictions.corners[taken],
         predictions.sides[taken],
         object_start,
@@ -505,7 +506,7 @@ def _objects(group: Group, truth: Objects, config: CornerConfig) -> tuple[Ints, 
     return rows, kind[rows]
 
 
-def _claims(group: Group, predictions: Claims, n_classes: int, *, every: bool) -> tuple[Ints, Ints]:
+def _predictions(group: Group, predictions: Detections, n_classes: int, *, every: bool) -> tuple[Ints, Ints]:
     """The predictions of a group with the class of each, in their order."""
     if every:
         n = len(predictions.item)

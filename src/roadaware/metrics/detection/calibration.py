@@ -22,7 +22,7 @@ _SCHEMA = {
     "group": pl.String,
     "kind": pl.String,
     "label": pl.String,
-    "claims": pl.Int64,
+    "predictions": pl.Int64,
     "mean_score": pl.Float64,
     "precision": pl.Float64,
     "ece": pl.Float64,

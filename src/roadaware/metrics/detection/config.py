@@ -171,7 +171,7 @@ def list_box_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     one (see `is_agentness_scored`); where there is no box, those that they have vocabularies of. Where
     nothing tells what would be predicted, all kinds of the ground truth are judged, which were missed.
     """
-    predicted = _claimed_of_boxes(predictions)
+    predicted = _predicted_of_boxes(predictions)
     return _in_order(_true_of_boxes(scenes) if predicted is None else predicted, scenes)
 
 
@@ -184,7 +184,7 @@ def list_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]
     """
     # The kinds that tubes are predicted for; None where unknown.
     if not is_linked(predictions):
-        predicted = _claimed_of_boxes(predictions)
+        predicted = _predicted_of_boxes(predictions)
     else:
         found = _list_label_kinds(predictions.tube_labels)
         if _from_linker(predictions):
@@ -230,7 +230,7 @@ def describe_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, 
     )
 
 
-def _claimed_of_boxes(predictions: Predictions) -> set[str] | None:
+def _predicted_of_boxes(predictions: Predictions) -> set[str] | None:
     """The kinds that boxes are predicted for; None where unknown."""
     boxes, vocabularies = predictions.boxes, set(predictions.meta.vocabularies)
     dense = set(get_score_layout(predictions.meta, "boxes").kinds)

@@ -127,7 +127,7 @@ class Diagnosis:
         found[some] = self.evidence.instance_cls[self.meant[some]]
         return found
 
-    def claims(self) -> pl.DataFrame:
+    def predictions(self) -> pl.DataFrame:
         """One row per prediction: video, label, score, thing, fault, and the label it was meant for."""
         found, labels = self.evidence, pl.Series(self.evidence.labels, dtype=pl.String)
         return pl.DataFrame(
@@ -193,7 +193,7 @@ def compute_error_gains(diagnosis: Diagnosis, config: DetectionConfig) -> pl.Dat
     is no longer asked for.
 
     Returns:
-        one row per fault: `fault`, `meaning`, `claims` (or missed ground-truth items), `map` before and after
+        one row per fault: `fault`, `meaning`, `predictions` (or missed ground-truth items), `map` before and after
         (`mended_map`), and `gain`; null where mAP is undefined.
 
     Source: Bolya et al., TIDE, ECCV 2020, section 2.3 (the gain of an oracle for each fault).
@@ -231,7 +231,7 @@ def compute_error_gains(diagnosis: Diagnosis, config: DetectionConfig) -> pl.Dat
 _SCHEMA = {
     "fault": pl.String,
     "meaning": pl.String,
-    "claims": pl.Int64,
+    "predictions": pl.Int64,
     "map": pl.Float64,
     "mended_map": pl.Float64,
     "gain": pl.Float64,
@@ -243,7 +243,7 @@ def _row(name: str, meaning: str, count: int, before: float | None, after: float
     return {
         "fault": name,
         "meaning": meaning,
-        "claims": count,
+        "predictions": count,
         "map": before,
         "mended_map": after,
         "gain": gain,
@@ -305,13 +305,15 @@ def _find_switched(e: Evidence, predictions: Ints, pair: Ints, threshold: float)
     covered = e.shared[pair, 2] / np.maximum(1, e.object_frames[own])
     begin, end = e.pair_offsets[thing], e.pair_offsets[thing + 1]
     counts = end - begin
-    claim = np.repeat(np.arange(len(predictions)), counts)
-    other = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + begin[claim]
+    prediction = np.repeat(np.arange(len(predictions)), counts)
+    other = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + begin[prediction]
     middle = e.shared[other, :2].sum(axis=1) / 2
-    away = (middle < e.shared[pair[claim], 0]) | (middle > e.shared[pair[claim], 1])
-    elsewhere = e.object_track[e.pair_object[other]] != e.object_track[own[claim]]
+    away = (middle < e.shared[pair[prediction], 0]) | (middle > e.shared[pair[prediction], 1])
+    elsewhere = e.object_track[e.pair_object[other]] != e.object_track[own[prediction]]
     follows = away & elsewhere & (e.parts[other, 1] >= threshold) & (e.shared[other, 2] > 0)
-    return np.asarray((covered >= threshold) & (np.bincount(claim[follows], minlength=len(predictions)) > 0))
+    return np.asarray(
+        (covered >= threshold) & (np.bincount(prediction[follows], minlength=len(predictions)) > 0)
+    )
 
 
 def _broken(e: Evidence, predictions: Ints, meant: Ints, pair: Ints, threshold: float) -> Bools:
@@ -332,14 +334,14 @@ def _select_pieces(e: Evidence, predictions: Ints, pair: Ints, frames: int, thre
     """Which of the pieces add frames of an object to those before, if joined they would meet it."""
     used: list[int] = []
     until, covered, beside, agreed = -1, 0.0, 0.0, 0.0
-    for place, (claim, at) in enumerate(zip(predictions, pair, strict=True)):
+    for place, (prediction, at) in enumerate(zip(predictions, pair, strict=True)):
         first, last, count = e.shared[at].tolist()
         new = count * max(0, last - max(first - 1, until)) / max(1, last - first + 1)
         if new > 0:
             used.append(place)
             covered += new
             agreed += new * float(e.parts[at, 1])
-            beside += float(e.thing_frames[e.thing[claim]] - count)
+            beside += float(e.thing_frames[e.thing[prediction]] - count)
             until = max(until, last)
     joined = agreed / max(frames + beside, 1)
     return used if len(used) > 1 and joined >= threshold else []
@@ -404,7 +406,7 @@ def find_errors_by_kind(
     elif level == "video":
         tubes = prepare_tubes(predictions, scenes, config, "stiou", kinds)
         ignored = tubes.matches((threshold,)).ignored
-        counted = np.ones(len(tubes.claims), dtype=np.bool_) if ignored is None else ~ignored[:, 0]
+        counted = np.ones(len(tubes.predictions), dtype=np.bool_) if ignored is None else ~ignored[:, 0]
         of_kinds = [collect_video_evidence(tubes, counted, scenes, kind) for kind in _kinds(tubes.classes)]
     else:
         raise UsageError(f"errors are told of the level frame or video; got {level!r}")
@@ -446,7 +448,7 @@ def collect_frame_evidence(
     sizes = [len(ranked[place][0]) for place in classes]
     thing = np.concatenate([np.zeros(0, dtype=np.int64), *(ranked[place][0] for place in classes)])
     truth, counts = judged.truth, np.diff(judged.pair_start)
-    first = truth.start[judged.claims.frame]
+    first = truth.start[judged.predictions.frame]
     at = np.arange(len(judged.overlap)) - np.repeat(judged.pair_start[:-1], counts) + np.repeat(first, counts)
     objects = np.concatenate([np.zeros(0, dtype=np.int64), *(truth.members[c] for c in classes)])
     of_class = np.repeat(np.arange(len(classes)), [len(truth.members[c]) for c in classes])
@@ -459,9 +461,9 @@ def collect_frame_evidence(
         videos=judged.frames.videos,
         cls=np.repeat(np.arange(len(classes)), sizes),
         score=np.concatenate([np.zeros(0), *(ranked[place][1] for place in classes)]),
-        video=video[judged.claims.frame[thing]],
+        video=video[judged.predictions.frame[thing]],
         thing=thing,
-        thing_frames=np.ones(len(judged.claims.row), dtype=np.int64),
+        thing_frames=np.ones(len(judged.predictions.row), dtype=np.int64),
         pair_offsets=judged.pair_start,
         pair_object=at,
         overlap=judged.overlap,
@@ -489,7 +491,7 @@ def collect_video_evidence(
     classes, labels = _classes(judged.classes, kind)
     new = np.full(len(judged.classes), -1, dtype=np.int64)
     new[list(classes)] = np.arange(len(classes))
-    predictions, truth = judged.claims, judged.truth
+    predictions, truth = judged.predictions, judged.truth
     wanted = (new[predictions.cls] >= 0) & counted
     chosen = judged.ranked[wanted[judged.ranked]]
     chosen = chosen[np.argsort(new[predictions.cls[chosen]], kind="stable")]
@@ -541,7 +543,7 @@ def _instances(objects: Ints, cls: Ints, n_objects: int) -> tuple[Ints, Ints]:
 
 def _count_shared_frames(judged: JudgedTubes) -> Ints:
     """(p, 3) first and last frame that the tubes of each pair share, and how many."""
-    pairs, a, b = judged.pairs, judged.claims.tubes, judged.truth.tubes
+    pairs, a, b = judged.pairs, judged.predictions.tubes, judged.truth.tubes
     found: Ints = count_shared_frames(pairs.first, pairs.second, a.frames, a.offsets, b.frames, b.offsets)
     return found
 

@@ -88,12 +88,12 @@ def apply_slice(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFr
         UsageError: if a condition names columns that are not there, or is none.
     """
     inside = np.ones(len(judged.truth.box), dtype=np.bool_)
-    predictions = np.ones(len(judged.claims.row), dtype=np.bool_)
+    predictions = np.ones(len(judged.predictions.row), dtype=np.bool_)
     if wanted.truth is not None:
         inside &= _holds(wanted.truth, scenes.boxes[judged.truth.row])
     if wanted.size is not None:
         inside &= _holds(wanted.size, _measure_boxes(judged.truth.edges))
-        predictions &= _holds(wanted.size, _measure_boxes(judged.claims.edges))
+        predictions &= _holds(wanted.size, _measure_boxes(judged.predictions.edges))
     return judged.within(inside, predictions)
 
 
@@ -128,7 +128,7 @@ class JudgedLabels:
         truth: (J, C) whether each judged frame has each label.
         frame: (n,) judged frame of each prediction.
         score: (n, C) its scores.
-        claimed: (C,) whether there are scores of the label.
+        predicted: (C,) whether there are scores of the label.
         others: where the predictions of other frames lie, to how many.
         floor: scores that are not higher prediction nothing; None where all do.
     """
@@ -138,13 +138,13 @@ class JudgedLabels:
     truth: npt.NDArray[np.bool_]
     frame: Ints
     score: Floats
-    claimed: npt.NDArray[np.bool_]
+    predicted: npt.NDArray[np.bool_]
     others: dict[str, int]
     floor: float | None
 
     def matches(self) -> Matches:
         """Each score of a frame as a prediction of a class, right where the frame has the label."""
-        n, which, videos = len(self.frame), np.flatnonzero(self.claimed), self.frames.judged_video
+        n, which, videos = len(self.frame), np.flatnonzero(self.predicted), self.frames.judged_video
         rows, score = np.empty(n * len(which), dtype=np.int64), np.empty(n * len(which))
         hit, sizes = np.empty((n * len(which), 1), dtype=np.bool_), np.full(len(which), n)
         end = 0
@@ -437,11 +437,12 @@ def build_frame_rows(
     parts = [
         pl.DataFrame(
             {
-                "box": boxes["box"].gather(judged.claims.row[ranked]),
+                "box": boxes["box"].gather(judged.predictions.row[ranked]),
                 "video": pl.Series(
-                    videos[judged.frames.judged_video[judged.claims.frame[ranked]]].tolist(), dtype=pl.String
+                    videos[judged.frames.judged_video[judged.predictions.frame[ranked]]].tolist(),
+                    dtype=pl.String,
                 ),
-                "frame": boxes["frame"].gather(judged.claims.row[ranked]),
+                "frame": boxes["frame"].gather(judged.predictions.row[ranked]),
                 "kind": pl.Series([kind] * len(ranked), dtype=pl.String),
                 "label": pl.Series([label] * len(ranked), dtype=pl.String),
                 "score": score,
@@ -792,13 +793,13 @@ def _counts(group: str | None, levels: Levels, videos: tuple[str, ...] | None) -
                     "kind": [kind for kind, _ in matches.classes],
                     "label": [label for _, label in matches.classes],
                     "truth": matches.n_truth[kept].sum(axis=0),
-                    "claims": [found.get(c, 0) for c in range(len(matches.classes))],
+                    "predictions": [found.get(c, 0) for c in range(len(matches.classes))],
                 },
                 schema_overrides={
                     "kind": pl.String,
                     "label": pl.String,
                     "level": pl.String,
-                    "claims": pl.Int64,
+                    "predictions": pl.Int64,
                 },
             )
         )

@@ -340,25 +340,25 @@ def assign_tubes(
     taken = np.zeros((len(truth), levels), dtype=np.bool_)
     result = np.full((n, levels), -1, dtype=np.int64)
     best = np.empty(levels)
-    for claim in order:
+    for prediction in order:
         best[:] = 0.0
-        for p in range(pairs[extent[claim]], pairs[extent[claim] + 1]):
+        for p in range(pairs[extent[prediction]], pairs[extent[prediction] + 1]):
             for k in range(held[second[p]], held[second[p] + 1]):
                 t = truth[k]
-                if truth_cls[t] != cls[claim]:
+                if truth_cls[t] != cls[prediction]:
                     continue
                 for level in range(levels):
-                    found = result[claim, level]
+                    found = result[prediction, level]
                     # Of equals the first in the table, whatever the order of the extents.
                     better = overlap[p] > best[level] or (overlap[p] == best[level] and t < found)
                     if better and not taken[t, level]:
                         best[level] = overlap[p]
-                        result[claim, level] = t
+                        result[prediction, level] = t
         for level in range(levels):
             if best[level] < thresholds[level]:
-                result[claim, level] = -1
-            elif result[claim, level] >= 0:
-                taken[result[claim, level], level] = True
+                result[prediction, level] = -1
+            elif result[prediction, level] >= 0:
+                taken[result[prediction, level], level] = True
     return result
 
 
@@ -387,13 +387,13 @@ def find_nearest_tubes(
     """
     n = len(extent)
     pair, tube = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
-    for claim in range(n):
+    for prediction in range(n):
         best = 0.0
-        for p in range(pairs[extent[claim]], pairs[extent[claim] + 1]):
+        for p in range(pairs[extent[prediction]], pairs[extent[prediction] + 1]):
             for k in range(held[second[p]], held[second[p] + 1]):
                 t = truth[k]
-                if truth_group[t] != group[claim] or overlap[p] <= 0:
+                if truth_group[t] != group[prediction] or overlap[p] <= 0:
                     continue
-                if overlap[p] > best or (overlap[p] == best and t < tube[claim]):
-                    best, pair[claim], tube[claim] = overlap[p], p, t
+                if overlap[p] > best or (overlap[p] == best and t < tube[prediction]):
+                    best, pair[prediction], tube[prediction] = overlap[p], p, t
     return pair, tube

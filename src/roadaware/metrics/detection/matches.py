@@ -28,10 +28,10 @@ from roadaware.metrics.detection.kernels import (
 )
 from roadaware.metrics.detection.rows import (
     AGENTNESS,
-    ClaimedBoxes,
     Class,
     Frames,
     LabelledTubes,
+    PredictedBoxes,
     TrueBoxes,
     collect_frames,
     extract_labelled_tubes,
@@ -332,23 +332,23 @@ class JudgedFrames:
         classes: (C,) kind and label.
         frames: the frames of the ground truth.
         truth: its boxes.
-        claims: the predicted boxes.
+        predictions: the predicted boxes.
         pair_start: (n + 1,) where the overlaps of each prediction start.
         overlap: IoU of each prediction with each ground-truth box of its frame.
         config: how they are judged.
         outside: (m,) ground-truth boxes that are not asked for: predictions on them count neither way.
-        outside_claims: (n,) predictions that count only where they meet what is asked for.
+        outside_predictions: (n,) predictions that count only where they meet what is asked for.
     """
 
     classes: tuple[Class, ...]
     frames: Frames
     truth: TrueBoxes
-    claims: ClaimedBoxes
+    predictions: PredictedBoxes
     pair_start: Ints
     overlap: Floats
     config: DetectionConfig
     outside: Bools
-    outside_claims: Bools
+    outside_predictions: Bools
 
     def matches(self, thresholds: Sequence[float]) -> Matches:
         """Which predictions meet ground truth at each threshold.
@@ -356,7 +356,7 @@ class JudgedFrames:
         Raises:
             UsageError: if a threshold lies outside (0, 1].
         """
-        absorbing = bool(self.truth.ignore.any() or self.outside.any() or self.outside_claims.any())
+        absorbing = bool(self.truth.ignore.any() or self.outside.any() or self.outside_predictions.any())
         predictions, scores, hits, absorbed, sizes = [], [], [], [], []
         for ranked, score, met in self.met(thresholds):
             predictions.append(ranked)
@@ -364,7 +364,7 @@ class JudgedFrames:
             hits.append(met >= 0)
             sizes.append(len(ranked))
             if absorbing:
-                absorbed.append((met == _ABSORBED) | ((met < 0) & self.outside_claims[ranked][:, None]))
+                absorbed.append((met == _ABSORBED) | ((met < 0) & self.outside_predictions[ranked][:, None]))
         place = np.concatenate([*predictions, np.zeros(0, dtype=np.int64)])
         marks = np.zeros((0, len(thresholds)), dtype=np.bool_)
         return Matches(
@@ -373,7 +373,7 @@ class JudgedFrames:
             self.frames.videos,
             np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
             np.concatenate([*scores, np.zeros(0)]),
-            self.frames.judged_video[self.claims.frame][place],
+            self.frames.judged_video[self.predictions.frame][place],
             place,
             np.concatenate([*hits, marks]),
             self._n_truth(),
@@ -400,7 +400,7 @@ class JudgedFrames:
             ranked, score = self._ranked(c)
             role[members] = asked[members]
             pairs = (self.truth.start, self.pair_start, self.overlap)
-            yield ranked, score, match_class(ranked, self.claims.frame, *pairs, role, used, levels)
+            yield ranked, score, match_class(ranked, self.predictions.frame, *pairs, role, used, levels)
             role[members] = resting[members]
             used[:, members] = 0
 
@@ -408,7 +408,7 @@ class JudgedFrames:
         """(k,) IoU of some predictions with the ground-truth box of a class that each overlaps most, 0 where none is."""
         has = np.zeros(len(self.truth.box), dtype=np.bool_)
         has[self.truth.members[c]] = True
-        first = self.truth.start[self.claims.frame]
+        first = self.truth.start[self.predictions.frame]
         sizes = np.diff(self.pair_start)
         of = np.repeat(np.arange(len(sizes)), sizes)
         place = np.arange(len(self.overlap)) - np.repeat(self.pair_start[:-1] - first, sizes)
@@ -418,9 +418,9 @@ class JudgedFrames:
 
     def _ranked(self, c: int) -> tuple[Ints, Floats]:
         """The predictions of a class that are judged, by falling score, and their scores."""
-        if c not in self.claims.columns:
+        if c not in self.predictions.columns:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        places, score = self.claims.columns[c]
+        places, score = self.predictions.columns[c]
         config = self.config
         floor = config.min_score
         if config.composite_scores == "product" and not config.floor_when_product:
@@ -434,14 +434,14 @@ class JudgedFrames:
         ranked, values = order if places is None else places[order], values[order]
         if config.max_per_class is not None and self._crowded(config.max_per_class):
             kept = keep_top_per_frame(
-                ranked, self.claims.frame, len(self.truth.start) - 1, config.max_per_class
+                ranked, self.predictions.frame, len(self.truth.start) - 1, config.max_per_class
             )
             ranked, values = ranked[kept], values[kept]
         return ranked, values
 
     def _crowded(self, most: int) -> bool:
         """Whether any frame has more predictions than are judged."""
-        return bool(len(self.claims.frame) and np.bincount(self.claims.frame).max() > most)
+        return bool(len(self.predictions.frame) and np.bincount(self.predictions.frame).max() > most)
 
     def _n_truth(self) -> npt.NDArray[np.int64]:
         """(V, C) how many boxes are asked for."""
@@ -459,26 +459,26 @@ class JudgedFrames:
             truth: (m,) the ground-truth boxes that are asked for.
             predictions: (n,) the predictions that count as wrong where they meet nothing.
         """
-        return replace(self, outside=~truth, outside_claims=~predictions)
+        return replace(self, outside=~truth, outside_predictions=~predictions)
 
     @property
     def left_out(self) -> dict[str, int]:
         """What was not judged to how often."""
-        return {f"predicted boxes {what}": n for what, n in self.claims.left_out.items()}
+        return {f"predicted boxes {what}": n for what, n in self.predictions.left_out.items()}
 
     def notes(self) -> tuple[str, ...]:
         """Further remarks on what is not judged or missing, in words."""
-        made_up = self.claims.interpolated
+        made_up = self.predictions.interpolated
         said = [f"{made_up:,} interpolated boxes are no predictions of frames"] if made_up else []
-        silent = [f"{kind} '{label}'" for c, (kind, label) in enumerate(self.classes) if self._unclaimed(c)]
-        if silent and len(self.claims.row):
+        silent = [f"{kind} '{label}'" for c, (kind, label) in enumerate(self.classes) if self._unpredicted(c)]
+        if silent and len(self.predictions.row):
             said.append(
                 f"the predictions have no scores of {len(silent)} labels, such as {', '.join(silent[:3])}"
             )
         return tuple(said)
 
-    def _unclaimed(self, c: int) -> bool:
-        return c not in self.claims.columns
+    def _unpredicted(self, c: int) -> bool:
+        return c not in self.predictions.columns
 
 
 def prepare_frames(
@@ -495,7 +495,7 @@ def prepare_frames(
     predictions, scenes, scale = scale_to_common_size(predictions, scenes, frames.videos, config)
     truth = extract_true_boxes(scenes, classes, frames, scale.truth)
     predicted = extract_predicted_boxes(
-        predictions, classes, frames, scale.claims, interpolated=config.interpolated_boxes
+        predictions, classes, frames, scale.predictions, interpolated=config.interpolated_boxes
     )
     start, overlap = compute_frame_overlaps(
         predicted.edges,
@@ -553,7 +553,7 @@ class JudgedTubes:
     Args:
         classes: (C,) kind and label, by name.
         videos: (V,) the videos of the ground truth.
-        claims: n labels of predicted tubes.
+        predictions: n labels of predicted tubes.
         truth: labels of ground-truth tubes that have boxes, and not only such as are to ignore.
         pairs: the pairs of predicted and ground-truth extents that meet in time.
         overlap: (p,) how much the two of each pair overlap.
@@ -563,7 +563,7 @@ class JudgedTubes:
 
     classes: tuple[Class, ...]
     videos: tuple[str, ...]
-    claims: LabelledTubes
+    predictions: LabelledTubes
     truth: LabelledTubes
     pairs: Pairs
     overlap: Floats
@@ -582,10 +582,10 @@ class JudgedTubes:
             tuple(float(threshold) for threshold in thresholds),
             self.classes,
             self.videos,
-            self.claims.cls.astype(np.int32),
-            self.claims.score,
-            self.claims.video.astype(np.int32),
-            np.arange(len(self.claims), dtype=np.int64),
+            self.predictions.cls.astype(np.int32),
+            self.predictions.score,
+            self.predictions.video.astype(np.int32),
+            np.arange(len(self.predictions), dtype=np.int64),
             taken >= 0,
             n_truth,
             ignored,
@@ -593,14 +593,16 @@ class JudgedTubes:
 
     def on_ignored(self, thresholds: Sequence[float]) -> Bools:
         """(n, T) whether each prediction overlaps an ignored tube by at least each threshold."""
-        enough: Bools = self.absorbed[self.claims.extent][:, None] >= np.array(thresholds, dtype=np.float64)
+        enough: Bools = self.absorbed[self.predictions.extent][:, None] >= np.array(
+            thresholds, dtype=np.float64
+        )
         return enough
 
     @property
     def left_out(self) -> dict[str, int]:
         """What was not judged to how often."""
         found = {
-            "labels of predicted tubes in videos that the truth does not have": self.claims.left_out,
+            "labels of predicted tubes in videos that the truth does not have": self.predictions.left_out,
             "labels of true tubes without a box": self.boxless,
         }
         return {what: n for what, n in found.items() if n}
@@ -608,7 +610,7 @@ class JudgedTubes:
     @property
     def ranked(self) -> Ints:
         """The predictions by falling score; equal scores by video, then by place in the table."""
-        return np.lexsort((np.arange(len(self.claims)), self.claims.video, -self.claims.score))
+        return np.lexsort((np.arange(len(self.predictions)), self.predictions.video, -self.predictions.score))
 
     @property
     def held(self) -> tuple[Ints, Ints]:
@@ -694,7 +696,7 @@ def build_tube_table(
         InputError: as `match_tubes` does.
     """
     judged = prepare_tubes(predictions, scenes, config, overlap, kinds)
-    predicted, names = judged.claims, np.array(judged.videos, dtype=object)
+    predicted, names = judged.predictions, np.array(judged.videos, dtype=object)
     kind, label = (np.array([named[i] for named in judged.classes], dtype=object) for i in (0, 1))
     table = pl.DataFrame(
         {
@@ -737,7 +739,7 @@ def prepare_tubes(
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
     predictions, scenes, scale = scale_to_common_size(predictions, scenes, videos, config)
     truth, ignored, boxless = _select_true_tubes(scenes, classes, videos, scale.truth)
-    predicted = extract_labelled_tubes(predictions, classes, videos, scale.claims)
+    predicted = extract_labelled_tubes(predictions, classes, videos, scale.predictions)
     if config.min_tube_score is not None:
         predicted = predicted.only(predicted.score > config.min_tube_score)
     time = config.tube_time
@@ -776,7 +778,7 @@ def _select_true_tubes(
 
 def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
     """(n, T) the ground-truth tube that each prediction takes at each threshold, as a row; -1 for none."""
-    predictions = judged.claims
+    predictions = judged.predictions
     levels = np.array(thresholds, dtype=np.float64)
     return assign_tubes(
         judged.ranked, predictions.extent, predictions.cls, *judged.arrays(), judged.truth.cls, levels
@@ -791,7 +793,7 @@ def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
         group: (C,) the group of each class.
     """
     group = group.astype(np.int64)
-    predictions, truth = judged.claims, judged.truth
+    predictions, truth = judged.predictions, judged.truth
     pair, at = find_nearest_tubes(
         predictions.extent, group[predictions.cls], *judged.arrays(), group[truth.cls]
     )

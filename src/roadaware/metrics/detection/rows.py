@@ -307,11 +307,11 @@ class Scales:
 
     Args:
         truth: (V, 4) factors of x1, y1, x2, y2 of the ground truth's boxes in each video.
-        claims: (V, 4) the same for the predictions.
+        predictions: (V, 4) the same for the predictions.
     """
 
     truth: Floats
-    claims: Floats
+    predictions: Floats
 
 
 def compute_scales(
@@ -451,7 +451,7 @@ class TrueBoxes:
 
 
 @dataclass(frozen=True, eq=False)
-class ClaimedBoxes:
+class PredictedBoxes:
     """The predicted boxes of judged frames.
 
     Args:
@@ -523,7 +523,7 @@ def extract_predicted_boxes(
     scale: Floats,
     *,
     interpolated: bool,
-) -> ClaimedBoxes:
+) -> PredictedBoxes:
     """The predicted boxes of the judged frames, and the number of predictions in other frames.
 
     Args:
@@ -547,7 +547,7 @@ def extract_predicted_boxes(
     left_out = {what: int((keys == code).sum()) for code, what in names.items()}
     made_up = int((keys == _MADE_UP).sum())
     left_out["in frames that were not annotated"] = len(keys) - len(row) - sum(left_out.values()) - made_up
-    return ClaimedBoxes(
+    return PredictedBoxes(
         row,
         frame,
         _edges(boxes) * scale[frames.judged_video[frame]],

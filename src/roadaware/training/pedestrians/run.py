@@ -287,7 +287,10 @@ def evaluate_run(
     return Judged(
         held,
         predictions,
-        {name: evaluate(claim, held, chosen, resamples=resamples, seed=seed) for name, claim in predictions.items()},
+        {
+            name: evaluate(each, held, chosen, resamples=resamples, seed=seed)
+            for name, each in predictions.items()
+        },
         {} if fold.ahead is None else _ahead(trained.predictors, fold.inputs, fold.ahead),
         list_missing_labels(material, split),
     )

@@ -241,11 +241,13 @@ def run_one(
     return Ran(recipe, folder, rows, failed, said, notes)
 
 
-def _network(trained: Trained, judged: Judged, folder: Path, resamples: int) -> tuple[pl.DataFrame, SampleScores]:
+def _network(
+    trained: Trained, judged: Judged, folder: Path, resamples: int
+) -> tuple[pl.DataFrame, SampleScores]:
     names = {"mean": results.ENSEMBLE}
     said = {
-        names.get(name, name): _scores(claim, judged.scenes, trained.recipe)
-        for name, claim in judged.predictions.items()
+        names.get(name, name): _scores(prediction, judged.scenes, trained.recipe)
+        for name, prediction in judged.predictions.items()
     }
     fits = {}
     for seed, predictor in trained.predictors.items():
@@ -263,5 +265,5 @@ def _network(trained: Trained, judged: Judged, folder: Path, resamples: int) -> 
     return rows, said.get(results.ENSEMBLE, next(iter(said.values())))
 
 
-def _scores(claim: Predictions, scenes: Scenes, recipe: PedestrianRecipe) -> SampleScores:
-    return collect_sample_scores(claim, scenes, recipe.task)[0]
+def _scores(prediction: Predictions, scenes: Scenes, recipe: PedestrianRecipe) -> SampleScores:
+    return collect_sample_scores(prediction, scenes, recipe.task)[0]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from random_events import event_set
 from random_tubes import tube_set
-from worked_cases import HERE, ONE, SIZE, Claim, claims, shifted, truth
+from worked_cases import HERE, ONE, SIZE, Prediction, predictions, shifted, truth
 
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
@@ -26,7 +26,7 @@ PRODUCT = replace(DEFAULT, composite_scores="product")
 
 
 @pytest.mark.parametrize("level", ["frame", "av_action"])
-def test_a_score_of_nothing_is_no_claim_of_a_frame(level: str) -> None:
+def test_a_score_of_nothing_is_no_prediction_of_a_frame(level: str) -> None:
     scenes, predictions = event_set(3, tied=True)
     whole = evaluate(predictions, scenes, replace(DEFAULT, min_score=None, min_av_score=None)).matches[level]
     assert (whole.score == 0).any()
@@ -37,7 +37,7 @@ def test_a_score_of_nothing_is_no_claim_of_a_frame(level: str) -> None:
     np.testing.assert_array_equal(found.n_truth, whole.n_truth)
 
 
-def test_a_score_of_nothing_is_no_claim_of_a_tube() -> None:
+def test_a_score_of_nothing_is_no_prediction_of_a_tube() -> None:
     scenes, predictions = tube_set(3)
     half = {name: pl.col(name) * (pl.col("tube") % 2) for name in ("score",)}
     predictions = predictions.with_tables(
@@ -51,7 +51,7 @@ def test_a_score_of_nothing_is_no_claim_of_a_tube() -> None:
 
 def test_suppression_by_class_takes_effect() -> None:
     scenes = truth([(0, HERE), (0, shifted(3))], 1)
-    found = claims([Claim(HERE, 0.9, (0.9, 0, 0, 0)), Claim(shifted(3), 0.8, (0.8, 0, 0, 0))])
+    found = predictions([Prediction(HERE, 0.9, (0.9, 0, 0, 0)), Prediction(shifted(3), 0.8, (0.8, 0, 0, 0))])
     loose = found.with_tables(tubes=found.tubes.clear(), boxes=found.boxes.drop("tube"))
     fewer = suppress_overlaps(loose, NmsConfig(by="class", iou=0.5))
     values = [
@@ -73,7 +73,7 @@ def moving() -> tuple[Scenes, Predictions]:
         ),
         tube_labels=pl.DataFrame({"tube": [1], "kind": ["duplex"], "label": [0]}),
     )
-    found = claims([Claim(HERE, 0.9, (0.5, 0.1, 0.4, 0.9), frame) for frame in frames])
+    found = predictions([Prediction(HERE, 0.9, (0.5, 0.1, 0.4, 0.9), frame) for frame in frames])
     return scenes, found.with_tables(tubes=found.tubes.clear(), boxes=found.boxes.drop("tube"))
 
 
@@ -111,7 +111,7 @@ def test_tubes_that_were_linked_from_products_are_said_to_be() -> None:
 
 def test_a_slice_has_no_name_of_a_group() -> None:
     few = Slice(size=pl.col("height_px") < SIZE[1])
-    found = claims([Claim(HERE, 0.9)])
+    found = predictions([Prediction(HERE, 0.9)])
     with pytest.raises(UsageError, match="'night' names a group and a slice"):
         evaluate(found, ONE, DEFAULT, groups={"v": "night"}, slices={"night": few})
     evaluate(found, ONE, DEFAULT, groups={"v": "night"}, slices={"small": few})

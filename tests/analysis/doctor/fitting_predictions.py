@@ -44,8 +44,8 @@ def action_sets(seed=0):
     rows = {"box": range(len(corners)), "kind": ["action"] * len(corners), "label": labels}
     meta = Meta(vocabularies={"action": WORDS["action"]}, notes={"label_ids": {"action": [1, 2, 3, 4, 5, 6]}})
     truth = Scenes(videos=videos(), boxes=boxes_of(corners), labels=pl.DataFrame(rows), meta=meta)
-    claimed = pl.DataFrame({**rows, "score": rng.uniform(0.2, 0.9, len(corners))})
-    return truth, Predictions(boxes=boxes_of(corners + 1.0), labels=claimed, meta=meta)
+    predicted = pl.DataFrame({**rows, "score": rng.uniform(0.2, 0.9, len(corners))})
+    return truth, Predictions(boxes=boxes_of(corners + 1.0), labels=predicted, meta=meta)
 
 
 def relation_sets(seed=0):

@@ -13,9 +13,9 @@ from roadaware.datasets import read
 from roadaware.errors import InputError
 from roadaware.formats.actions import (
     _explain_moments,
-    read_action_claims,
+    read_action_predictions,
     read_person_boxes,
-    write_action_claims,
+    write_action_predictions,
 )
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -46,10 +46,10 @@ def chaotic() -> Scenes:
     )
 
 
-def claims(folder: Path, *rows: str, truth: Scenes | None = None) -> Predictions:
-    path = folder / "claims.csv"
+def predictions(folder: Path, *rows: str, truth: Scenes | None = None) -> Predictions:
+    path = folder / "predictions.csv"
     path.write_text("".join(f"{row}\n" for row in rows))
-    return read_action_claims(path, truth or scenes())
+    return read_action_predictions(path, truth or scenes())
 
 
 def warned(found: Predictions) -> dict[str, int]:
@@ -57,7 +57,7 @@ def warned(found: Predictions) -> dict[str, int]:
 
 
 def test_rows_are_labels_with_scores_in_the_order_of_the_file(tmp_path: Path) -> None:
-    found = claims(
+    found = predictions(
         tmp_path,
         "a,0902,0.1,0.2,0.3,0.4,5,0.1000000000000000055",
         "-b,902,0.1,0.2,0.3,0.4,1,1",
@@ -82,39 +82,41 @@ def test_rows_are_labels_with_scores_in_the_order_of_the_file(tmp_path: Path) ->
 
 @pytest.mark.parametrize("score", ["abc", "1e400", "nan", "-0.1", "1.0000001", "0,5"])
 def test_case_63_and_68_a_score_that_is_none_costs_its_row(tmp_path: Path, score: str) -> None:
-    found = claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0.5", f"a,902,0.1,0.2,0.3,0.4,2,{score}")
+    found = predictions(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0.5", f"a,902,0.1,0.2,0.3,0.4,2,{score}")
     assert len(found.labels) == 1
     assert found.rejected.select("table", "line").rows() == [("boxes", 2)]
     assert found.meta.rows_read == {"boxes": 2, "labels": 1}
 
 
 def test_a_missing_score_is_1_as_published(tmp_path: Path) -> None:
-    found = claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,1", "a,902,0.1,0.2,0.3,0.4,2,0.5")
+    found = predictions(tmp_path, "a,902,0.1,0.2,0.3,0.4,1", "a,902,0.1,0.2,0.3,0.4,2,0.5")
     assert found.labels["score"].to_list() == [1.0, 0.5]
     assert warned(found) == {"rows without a score, taken as 1 as the published evaluators do": 1}
 
 
 def test_numbers_of_persons_are_no_scores(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"claims\.csv:2: .*whole numbers such as 12"):
-        claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0", "a,902,0.5,0.2,0.6,0.4,2,12")
-    found = claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0", "a,902,0.5,0.2,0.6,0.4,2,1")
+    with pytest.raises(InputError, match=r"predictions\.csv:2: .*whole numbers such as 12"):
+        predictions(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0", "a,902,0.5,0.2,0.6,0.4,2,12")
+    found = predictions(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0", "a,902,0.5,0.2,0.6,0.4,2,1")
     assert list(warned(found)) == ["scores that are all 0 or 1: numbers of persons, read as scores?"]
 
 
 def test_actions_outside_the_map_are_dropped_and_a_shift_is_named(tmp_path: Path) -> None:
-    found = claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,0,0.5", "a,902,0.1,0.2,0.3,0.4,1,0.5")
+    found = predictions(tmp_path, "a,902,0.1,0.2,0.3,0.4,0,0.5", "a,902,0.1,0.2,0.3,0.4,1,0.5")
     assert found.labels["label"].to_list() == [0]
     assert found.rejected["reason"].to_list() == ["the action 0 is not in the label map"]
     assert any("0 to 1 where the label map has 1 to 5: shifted by one?" in what for what in warned(found))
-    one_up = claims(tmp_path, "a,26,0.1,0.2,0.3,0.4,1,0.5", "a,26,0.1,0.2,0.3,0.4,3,0.5", truth=chaotic())
+    one_up = predictions(
+        tmp_path, "a,26,0.1,0.2,0.3,0.4,1,0.5", "a,26,0.1,0.2,0.3,0.4,3,0.5", truth=chaotic()
+    )
     assert any("1 to 3 where the label map has 0 to 2: shifted by one?" in what for what in warned(one_up))
-    foreign = claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,7,0.5")
+    foreign = predictions(tmp_path, "a,902,0.1,0.2,0.3,0.4,7,0.5")
     assert foreign.labels.is_empty()
     assert any("no prediction of an action that the truth has" in what for what in warned(foreign))
 
 
-def test_claims_where_the_truth_has_nothing_are_kept_and_told(tmp_path: Path) -> None:
-    found = claims(
+def test_predictions_where_the_truth_has_nothing_are_kept_and_told(tmp_path: Path) -> None:
+    found = predictions(
         tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0.5", "a,904,0.1,0.2,0.3,0.4,1,0.5", "z,902,0,0,1,1,1,0.5"
     )
     assert len(found.labels) == 3
@@ -123,11 +125,11 @@ def test_claims_where_the_truth_has_nothing_are_kept_and_told(tmp_path: Path) ->
         "predictions in videos that the truth lacks": 1,
     }
     with pytest.raises(InputError, match="predicted is 'A' at 902, the truth has '-b' at 902"):
-        claims(tmp_path, "A,902,0.1,0.2,0.3,0.4,1,0.5")
+        predictions(tmp_path, "A,902,0.1,0.2,0.3,0.4,1,0.5")
 
 
-def test_claims_need_a_box_and_an_action(tmp_path: Path) -> None:
-    found = claims(tmp_path, "a,902,0,0,1,1,1,0.5", "a,902,,,,,,", "a,902,0,0,1,1,,0.5")
+def test_predictions_need_a_box_and_an_action(tmp_path: Path) -> None:
+    found = predictions(tmp_path, "a,902,0,0,1,1,1,0.5", "a,902,,,,,,", "a,902,0,0,1,1,,0.5")
     assert found.rejected["reason"].to_list() == [
         "a prediction without a box",
         "a prediction without an action",
@@ -135,13 +137,15 @@ def test_claims_need_a_box_and_an_action(tmp_path: Path) -> None:
 
 
 def test_frames_and_corners_are_brought_to_those_of_the_truth(tmp_path: Path) -> None:
-    found = claims(tmp_path, "a,26,0.25,0.5,0.5,1,2,0.5", "a,0,0.25,0.5,0.5,1,2,0.5", truth=chaotic())
+    found = predictions(tmp_path, "a,26,0.25,0.5,0.5,1,2,0.5", "a,0,0.25,0.5,0.5,1,2,0.5", truth=chaotic())
     assert found.boxes.select("frame", "x1_px", "y1_px", "x2_px", "y2_px").rows() == [(25, 80, 90, 160, 180)]
     assert found.rejected["reason"].to_list() == ["a moment that the truth does not have"]
 
 
 def test_seconds_stand_for_frames_where_no_frame_fits(tmp_path: Path) -> None:
-    found = claims(tmp_path, "a,0002,0.25,0.5,0.5,1,2,0.5", "a,0001,0.25,0.5,0.5,1,2,0.5", truth=chaotic())
+    found = predictions(
+        tmp_path, "a,0002,0.25,0.5,0.5,1,2,0.5", "a,0001,0.25,0.5,0.5,1,2,0.5", truth=chaotic()
+    )
     assert found.boxes["frame"].to_list() == [50, 25]
     assert warned(found) == {"timestamps are seconds and stand for the frames shown then": 2}
 
@@ -150,9 +154,9 @@ def test_seconds_stand_for_frames_where_no_frame_fits(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again(tmp_path: Path, truth: Scenes) -> None:
     moment = 902 if truth.meta.dataset else 26
     rows = [f"a,{moment},{n / 9},0.05,{1 - n / 90},0.{n}75,{1 + n % 2},{n / 11!r}" for n in range(9)]
-    found = claims(tmp_path, *rows, truth=truth)
-    write_action_claims(found, truth, tmp_path / "again.csv")
-    again = read_action_claims(tmp_path / "again.csv", truth)
+    found = predictions(tmp_path, *rows, truth=truth)
+    write_action_predictions(found, truth, tmp_path / "again.csv")
+    again = read_action_predictions(tmp_path / "again.csv", truth)
     assert again.labels.equals(found.labels)
     corners = [pl.col("^[xy]._px$")]
     assert again.boxes.drop("x1_px", "y1_px", "x2_px", "y2_px").equals(
@@ -164,28 +168,28 @@ def test_what_is_written_is_read_again(tmp_path: Path, truth: Scenes) -> None:
 
 
 def test_case_67_names_that_are_formulas_are_written_as_text(tmp_path: Path) -> None:
-    found = claims(
+    found = predictions(
         tmp_path, "-b,902,0,0,1,1,1,0.5", '"=HYPERLINK(""x"",1)",902,0,0,1,1,1,0.5', "-2+3,902,0,0,1,1,1,0.5"
     )
-    write_action_claims(found, scenes(), tmp_path / "out.csv")
+    write_action_predictions(found, scenes(), tmp_path / "out.csv")
     firsts = [line[:12] for line in (tmp_path / "out.csv").read_text().splitlines()]
     assert [first[:6] for first in firsts] == ["-b,090", "\"'=HYP", "'-2+3,"]
-    again = claims(tmp_path, "a,902,0,0,1,1,1,0.5", "'=x,902,0,0,1,1,1,0.5")
+    again = predictions(tmp_path, "a,902,0,0,1,1,1,0.5", "'=x,902,0,0,1,1,1,0.5")
     assert again.boxes["video"].to_list() == ["a", "=x"]
 
 
-def test_claims_without_scores_are_not_written(tmp_path: Path) -> None:
-    found = claims(tmp_path, "a,902,0,0,1,1,1,0.5")
+def test_predictions_without_scores_are_not_written(tmp_path: Path) -> None:
+    found = predictions(tmp_path, "a,902,0,0,1,1,1,0.5")
     bare = found.with_tables(labels=found.labels.drop("score"))
     with pytest.raises(InputError, match="without a score"):
-        write_action_claims(bare, scenes(), tmp_path / "out.csv")
-    write_action_claims(Predictions(meta=found.meta), scenes(), tmp_path / "none.csv")
+        write_action_predictions(bare, scenes(), tmp_path / "out.csv")
+    write_action_predictions(Predictions(meta=found.meta), scenes(), tmp_path / "none.csv")
     assert (tmp_path / "none.csv").read_bytes() == b""
 
 
 def test_truth_without_actions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no actions"):
-        claims(tmp_path, "a,902,0,0,1,1,1,0.5", truth=Scenes())
+        predictions(tmp_path, "a,902,0,0,1,1,1,0.5", truth=Scenes())
 
 
 def test_proposed_boxes_of_persons(tmp_path: Path) -> None:
@@ -203,7 +207,7 @@ def test_the_real_detections(tmp_path: Path) -> None:
         pytest.skip("ROADAWARE_DATA_DIR names no folder with ava/")
     pair = Path(folder) / "ava" / "eval_detection"
     truth = read("ava", pair / "gt.csv", cache=False, labels=pair / "action_list.txt")
-    found = read_action_claims(pair / "pred.csv", truth)
+    found = read_action_predictions(pair / "pred.csv", truth)
     rows = [line.split(",") for line in (pair / "pred.csv").read_text().split()]
     assert found.labels["score"].to_list() == [float(row[7]) for row in rows]
     assert (found.labels["label"] + 1).to_list() == [int(row[6]) for row in rows]
@@ -225,7 +229,7 @@ def test_what_brings_moments_to_those_of_the_truth_is_said(
 ) -> None:
     rows = [f"a,{time:04d},0.1,0.2,0.3,0.4,5,0.5" for time in times]
     with pytest.raises(InputError, match="none of 2 predicted moments") as caught:
-        claims(tmp_path, *rows)
+        predictions(tmp_path, *rows)
     assert caught.value.hint is not None
     assert re.search(hint, caught.value.hint)
 

@@ -11,7 +11,7 @@ KINDS = {"agent": ("Ped", "Car"), "action": ("Stop",)}
 SIDES = ("x1_px", "y1_px", "x2_px", "y2_px")
 
 
-def claims(rows, kinds=KINDS, size=None, tubes=None, frame_scores=None):
+def predictions(rows, kinds=KINDS, size=None, tubes=None, frame_scores=None):
     """Detections: each row is (video, frame, (x1, y1, x2, y2), agentness, [class scores], tube or None)."""
     width = sum(map(len, kinds.values()))
     boxes = pl.DataFrame(
@@ -28,7 +28,7 @@ def claims(rows, kinds=KINDS, size=None, tubes=None, frame_scores=None):
     )
     scores = np.array([r[4] for r in rows], dtype=np.float32).reshape(len(rows), width)
     boxes = boxes.with_columns(pl.Series("scores", scores, dtype=pl.Array(pl.Float32, width)))
-    meta = set_score_layout(Meta("claims", vocabularies=kinds), "boxes", list(kinds))
+    meta = set_score_layout(Meta("predictions", vocabularies=kinds), "boxes", list(kinds))
     tables = {"boxes": boxes}
     videos = list(dict.fromkeys(r[0] for r in rows))
     if size is not None:
@@ -37,7 +37,7 @@ def claims(rows, kinds=KINDS, size=None, tubes=None, frame_scores=None):
         )
     if frame_scores is not None:
         meta = set_score_layout(
-            Meta("claims", vocabularies={**kinds, "av_action": ("Go", "Halt")}, notes=meta.notes),
+            Meta("predictions", vocabularies={**kinds, "av_action": ("Go", "Halt")}, notes=meta.notes),
             "frames",
             ["av_action"],
         )
