@@ -109,7 +109,17 @@ def _predictors(inputs: Path) -> list[str]:
 
 def _cross(inputs: Path, *more: str) -> list[str]:
     domains = f"crossing@1={inputs / 'saved-town'}"
-    words = ["cross", "--models", "steady,boosting", "--domains", domains, "--seeds", "1", "--draws", "10"]
+    words = [
+        "cross",
+        "--models",
+        "steady,boosting",
+        "--domains",
+        domains,
+        "--seeds",
+        "1",
+        "--resamples",
+        "10",
+    ]
     return [*words, "--set", "learning.updates=4", "--out", "out", *more]
 
 
@@ -122,7 +132,7 @@ def _label(inputs: Path, verb: str) -> list[str]:
     proposals, corners, tasks = str(inputs / "proposals"), str(inputs / "corners"), inputs / "tasks"
     forms = ["--as", "labelstudio", "coco", "parquet", "--classes", "dog", "debris"]
     return {
-        "select": ["label", "select", proposals, "--videos", corners, "--draws", "20", "-o", "out"],
+        "select": ["label", "select", proposals, "--videos", corners, "--resamples", "20", "-o", "out"],
         "export": ["label", "export", proposals, "--videos", corners, *forms, "--out", "out"],
         "import": ["label", "import", str(tasks), str(tasks / "tasks.coco.json"), "-o", "out"],
     }[verb]
@@ -131,7 +141,18 @@ def _label(inputs: Path, verb: str) -> list[str]:
 def _commands(inputs: Path) -> dict[str, Command]:
     film = str(inputs / "streets" / "scenes" / "road-0000" / "video.mp4")
     streets, tubes = str(inputs / "streets"), str(inputs / "tubes")
-    evaluate = ["evaluate", "road", "--truth", streets, "--predictions", tubes, "--draws", "20", "-o", "out"]
+    evaluate = [
+        "evaluate",
+        "road",
+        "--truth",
+        streets,
+        "--predictions",
+        tubes,
+        "--resamples",
+        "20",
+        "-o",
+        "out",
+    ]
     convert = ["convert", streets, "--lossy", "-o", "out", "--to"]
     found = [
         Command("simulate", _simulate("--processes", "1")),

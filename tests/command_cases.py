@@ -46,11 +46,11 @@ def _case(line: str, *outputs: str, torch: bool = False, workers: bool = False) 
     return Case(tuple(line.split()), named, torch, workers)
 
 
-_SCORED = "--samples IN/ped/action_samples.csv --task action --draws 5"
-_ROAD = "--truth IN/events/road.json --predictions IN/events/predictions --draws 0"
+_SCORED = "--samples IN/ped/action_samples.csv --task action --resamples 5"
+_ROAD = "--truth IN/events/road.json --predictions IN/events/predictions --resamples 0"
 _STREETS = "IN/label/streets"
 CASES: dict[tuple[str, ...], Case] = {
-    ("demo",): _case("--draws 5 -o OUT", "-o:folder", torch=True, workers=True),
+    ("demo",): _case("--resamples 5 -o OUT", "-o:folder", torch=True, workers=True),
     ("simulate",): _case(
         "--out OUT --preset road --seconds 0.5 --fps 4 --size 64x48 --processes 1", "--out:folder"
     ),
@@ -71,7 +71,7 @@ CASES: dict[tuple[str, ...], Case] = {
     ("models", "get"): _case("segformer-b0 --from IN/hub/segformer", torch=True),
     ("models", "remove"): _case("street-small"),
     ("baseline",): _case(
-        "jaad IN/jaad --task risk --model constant-velocity --draws 0 -o OUT", "-o:folder", workers=True
+        "jaad IN/jaad --task risk --model constant-velocity --resamples 0 -o OUT", "-o:folder", workers=True
     ),
     ("train",): _case("IN/recipes/steady.yaml --out OUT", "--out:folder", torch=True),
     ("predict",): _case("IN/tiny.safetensors --videos IN/films --out OUT", "--out:folder", torch=True),
@@ -97,15 +97,17 @@ CASES: dict[tuple[str, ...], Case] = {
         "--pictures IN/away/pictures --out OUT",
         "--out:folder",
     ),
-    ("ablate",): _case("IN/kitti --out OUT --grid theta_deg=4,12 --config default --draws 5", "--out:folder"),
+    ("ablate",): _case(
+        "IN/kitti --out OUT --grid theta_deg=4,12 --config default --resamples 5", "--out:folder"
+    ),
     ("label", "example"): _case("OUT", ":folder"),
-    ("label", "select"): _case(f"{_STREETS}/proposals --draws 5 -o OUT", "-o:folder"),
+    ("label", "select"): _case(f"{_STREETS}/proposals --resamples 5 -o OUT", "-o:folder"),
     ("label", "export"): _case(
         f"{_STREETS}/proposals --videos {_STREETS}/scenes --most 3 --out OUT --classes dog debris",
         "--out:folder",
     ),
     ("label", "import"): _case(f"IN/label/tasks {_STREETS}/corrected.json -o OUT", "-o:folder"),
-    ("label", "agree"): _case("IN/label/labels --draws 5 -o OUT", "-o:folder"),
+    ("label", "agree"): _case("IN/label/labels --resamples 5 -o OUT", "-o:folder"),
     ("export",): _case("IN/tiny.safetensors --out OUT --stream --size 64x48", "--out:file", torch=True),
     ("enforce",): _case(
         "IN/events/detections --requirements IN/events/rules.txt --truth IN/events/road.json --out OUT",
@@ -115,47 +117,47 @@ CASES: dict[tuple[str, ...], Case] = {
     ("submit",): _case("road IN/events/linked --truth IN/events/road.json --split all -o OUT", "-o:file"),
     ("evaluate", "pedestrians"): _case(f"--scores IN/ped/action.csv {_SCORED} -o OUT", "-o:folder"),
     ("evaluate", "agreement"): _case(
-        "--scores IN/ped/intention.csv IN/ped/action.csv --tasks intention action --draws 5 -o OUT "
+        "--scores IN/ped/intention.csv IN/ped/action.csv --tasks intention action --resamples 5 -o OUT "
         "--samples IN/ped/intention_samples.csv IN/ped/action_samples.csv",
         "-o:folder",
     ),
     ("evaluate", "road"): _case(f"{_ROAD} -o OUT", "-o:folder"),
     ("evaluate", "ucf24"): _case(
-        "--truth IN/ucf/annotations.pkl --predictions IN/ucf/detections --draws 0 -o OUT", "-o:folder"
+        "--truth IN/ucf/annotations.pkl --predictions IN/ucf/detections --resamples 0 -o OUT", "-o:folder"
     ),
     ("evaluate", "actions"): _case(
-        "--truth IN/chaos/actions/gt.csv --predictions IN/chaos/actions/pred.csv --draws 2 -o OUT "
+        "--truth IN/chaos/actions/gt.csv --predictions IN/chaos/actions/pred.csv --resamples 2 -o OUT "
         "--html OUT.html",
         "-o:folder",
         "--html:file",
     ),
     ("evaluate", "relations"): _case(
-        "--truth IN/chaos/relations/truth --predictions IN/chaos/relations/pred.json --draws 2 -o OUT",
+        "--truth IN/chaos/relations/truth --predictions IN/chaos/relations/pred.json --resamples 2 -o OUT",
         "-o:folder",
     ),
     ("evaluate", "grounding"): _case(
-        "--truth IN/chaos/grounding/test_proc.json --predictions IN/chaos/grounding/pred.json --draws 2 "
+        "--truth IN/chaos/grounding/test_proc.json --predictions IN/chaos/grounding/pred.json --resamples 2 "
         "-o OUT",
         "-o:folder",
     ),
     ("evaluate", "sound"): _case(
-        "--truth IN/chaos/sound/vggss.json --predictions IN/chaos/sound/maps.npz --draws 2 -o OUT",
+        "--truth IN/chaos/sound/vggss.json --predictions IN/chaos/sound/maps.npz --resamples 2 -o OUT",
         "-o:folder",
     ),
     ("evaluate", "corner-cases"): _case(
-        "--truth IN/coda/corner_case.json --predictions IN/coda/proposals.json --agnostic --draws 2 -o OUT",
+        "--truth IN/coda/corner_case.json --predictions IN/coda/proposals.json --agnostic --resamples 2 -o OUT",
         "-o:folder",
     ),
     ("calibration",): _case(f"IN/ped/action.csv {_SCORED} -o OUT", "-o:folder"),
-    ("compare",): _case("IN/runs/ped IN/runs/ped2 --draws 5 --html OUT", "--html:file"),
+    ("compare",): _case("IN/runs/ped IN/runs/ped2 --resamples 5 --html OUT", "--html:file"),
     ("cross-dataset",): _case(
-        "--models logistic --domains jaad-all=IN/streets/one,crossing@1=IN/streets/two --seeds 1 --draws 0 "
+        "--models logistic --domains jaad-all=IN/streets/one,crossing@1=IN/streets/two --seeds 1 --resamples 0 "
         "--out OUT",
         "--out:folder",
         torch=True,
     ),
     ("reproduce",): _case(
-        "iv2024 --data IN/data --no-baselines --draws 2 --html OUT", "--html:file", workers=True
+        "iv2024 --data IN/data --no-baselines --resamples 2 --html OUT", "--html:file", workers=True
     ),
     ("report",): _case("IN/runs/road -o OUT", "-o:file"),
 }
@@ -248,7 +250,7 @@ def _write_tables(root: Path) -> None:
     for seed, name in enumerate(("one", "two")):
         save(street(people=6, seed=seed), root / "streets" / name)
     home, streets, small = root / "home", root / "label/streets", "--fps 4 --size 64x48 --processes 1"
-    scored = f"--samples {root}/ped/action_samples.csv --task action --draws 5"
+    scored = f"--samples {root}/ped/action_samples.csv --task action --resamples 5"
     road = f"--truth {root}/events/road.json --predictions {root}/events/predictions --kinds agent"
     said = f"--truth {root}/chaos/grounding/test_proc.json --predictions {root}/chaos/grounding/pred.json"
     kinds = "--classes traffic_cone dog debris barrier"
@@ -262,8 +264,8 @@ def _write_tables(root: Path) -> None:
         f"simulate --preset road --seconds 0.5 {small} --out {root}/synthetic/road",
         f"evaluate pedestrians --scores {root}/ped/action.csv {scored} -o {root}/runs/ped",
         f"evaluate pedestrians --scores {root}/ped/action.csv {scored} -o {root}/runs/ped2",
-        f"evaluate road {road} --draws 5 -o {root}/runs/road",
-        f"evaluate grounding {said} --draws 5 -o {root}/runs/grounding",
+        f"evaluate road {road} --resamples 5 -o {root}/runs/road",
+        f"evaluate grounding {said} --resamples 5 -o {root}/runs/grounding",
     ):
         _run(line)
     (root / "recipes/steady.yaml").write_text(json.dumps(_recipe(root)))

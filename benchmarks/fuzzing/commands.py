@@ -243,22 +243,22 @@ report IN/runs/ped -o OUT
 report IN/runs/road -o OUT
 report IN/runs/grounding -o OUT
 report IN/runs/ped IN/runs/ped2 -o OUT
-compare IN/runs/ped IN/runs/ped2 --draws 2
-compare IN/runs/road IN/runs/road --draws 2
-compare IN/runs/grounding IN/runs/grounding --draws 2
+compare IN/runs/ped IN/runs/ped2 --resamples 2
+compare IN/runs/road IN/runs/road --resamples 2
+compare IN/runs/grounding IN/runs/grounding --resamples 2
 link IN/events/predictions --out OUT
 read road IN/home/tables
 read saved IN/rounds/original
-label agree IN/label/labels --draws 2
-label select IN/label/streets/proposals --draws 2 -o OUT
+label agree IN/label/labels --resamples 2
+label select IN/label/streets/proposals --resamples 2 -o OUT
 label import IN/label/tasks IN/label/streets/corrected.json -o OUT
 rescore apply IN/away/proposals --fit IN/energy.npz --detections IN/away/found --out OUT
 rescore fit-energy --truth IN/home/tables --detections IN/home/found --out OUT
 check annotations IN/rounds/original IN/rounds/round1 -o OUT
-evaluate road --truth IN/events/road.json --predictions IN/events/predictions --draws 0
+evaluate road --truth IN/events/road.json --predictions IN/events/predictions --resamples 0
 evaluate corner-cases --truth IN/away/tables --predictions IN/away/proposals --agnostic
-evaluate pedestrians --scores IN/ped/action.csv --samples IN/ped/action_samples.csv --task action --draws 2
-calibration IN/ped/action.csv --samples IN/ped/action_samples.csv --task action --draws 2
+evaluate pedestrians --scores IN/ped/action.csv --samples IN/ped/action_samples.csv --task action --resamples 2
+calibration IN/ped/action.csv --samples IN/ped/action_samples.csv --task action --resamples 2
 """
 
 

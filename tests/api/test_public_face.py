@@ -191,7 +191,7 @@ def test_road_events_have_the_numbers_of_the_command(scenes: ra.Scenes, tmp_path
     save(scenes, tmp_path / "truth")
     save(tubes, tmp_path / "found")
     words = ["evaluate", "road", "--truth", str(tmp_path / "truth"), "--predictions", str(tmp_path / "found")]
-    assert main([*words, "--draws", "20", "-o", str(tmp_path / "run"), "-q"]) == 0
+    assert main([*words, "--resamples", "20", "-o", str(tmp_path / "run"), "-q"]) == 0
     rows = pl.read_parquet(tmp_path / "run" / EVENT_ROWS).filter(pl.col("group").is_null())
     both = result.summary.join(rows, on=["metric", "overlap"], how="inner", nulls_equal=True)
     assert len(both) == len(result.summary) <= len(rows)

@@ -52,7 +52,7 @@ def _ask_command(held: Held, task: str, place: Path, *more: str) -> dict[str, ob
     save(scenes, place / "truth")
     save(predictions, place / "found")
     words = ["evaluate", task, "--truth", str(place / "truth"), "--predictions", str(place / "found")]
-    assert main([*words, *more, "--draws", "20", "--json", str(place / "out.json"), "-q"]) == 0
+    assert main([*words, *more, "--resamples", "20", "--json", str(place / "out.json"), "-q"]) == 0
     found: dict[str, object] = json.loads((place / "out.json").read_text())
     return found
 

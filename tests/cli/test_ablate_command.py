@@ -47,7 +47,7 @@ def truth(root, tmp_path):
 def test_knobs_are_turned_judged_and_drawn(root, truth, tmp_path, capsys):
     out = tmp_path / "out"
     words = ["ablate", str(root), "--out", str(out), "--truth", str(truth), "--grid", "theta_deg=4,12"]
-    words += ["max_distance_m=10,25", "max_background=0.3", "--config", "default", "--draws", "50", "-q"]
+    words += ["max_distance_m=10,25", "max_background=0.3", "--config", "default", "--resamples", "50", "-q"]
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "4 images with a sweep" in told

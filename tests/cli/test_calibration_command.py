@@ -30,7 +30,9 @@ def test_errors_and_bins_are_those_of_the_confidences(
     roadaware: Command, tmp_path: Path, task: str, config: str
 ) -> None:
     files = write_files(tmp_path, task, people=100)
-    done = calibrate(roadaware, files, "--config", config, "--draws", "20", "--json", tmp_path / "out.json")
+    done = calibrate(
+        roadaware, files, "--config", config, "--resamples", "20", "--json", tmp_path / "out.json"
+    )
     assert done.code == 0, done.err
     assert "adaptive bin" in done.out
     found = json.loads((tmp_path / "out.json").read_text())
@@ -70,7 +72,7 @@ def test_a_column_of_the_samples_makes_slices_and_a_folder_holds_a_report(
     pairs = zip(lines, ["weather", *rain], strict=True)
     files.samples.write_text("\n".join(f"{line},{more}" for line, more in pairs))
     folder = tmp_path / "run"
-    done = calibrate(roadaware, files, "--by", "weather", "--draws", "20", "-o", folder, "--json")
+    done = calibrate(roadaware, files, "--by", "weather", "--resamples", "20", "-o", folder, "--json")
     assert done.code == 0, done.err
     assert done.data["groups"]["weather=rain"]["samples"] == 105
     assert {path.name for path in folder.iterdir()} == {"results.json", "bins.csv", "report.html"}
@@ -78,40 +80,40 @@ def test_a_column_of_the_samples_makes_slices_and_a_folder_holds_a_report(
     assert page.count("<svg") == 3
     assert "<b>dry" not in page
     assert "Calibration error against time to event" in page
-    assert calibrate(roadaware, files, "--draws", "0", "-o", folder).code == 2
-    assert calibrate(roadaware, files, "--draws", "0", "-o", folder, "--overwrite").code == 0
+    assert calibrate(roadaware, files, "--resamples", "0", "-o", folder).code == 2
+    assert calibrate(roadaware, files, "--resamples", "0", "-o", folder, "--overwrite").code == 0
 
 
 def test_equal_runs_give_equal_bytes_whatever_the_number_of_classes(roadaware: Command, files: Files) -> None:
     np.savetxt(files.scores, np.hstack([1 - files.values, files.values]), delimiter=",")
-    first, second = (calibrate(roadaware, files, "--draws", "10", "--json").out for _ in range(2))
+    first, second = (calibrate(roadaware, files, "--resamples", "10", "--json").out for _ in range(2))
     assert first == second
     assert json.loads(first)["task"] is None
 
 
 def test_constant_scores_are_said_to_be_constant(roadaware: Command, files: Files) -> None:
     files.scores.write_text("0.25\n" * 210)
-    done = calibrate(roadaware, files, "--draws", "0")
+    done = calibrate(roadaware, files, "--resamples", "0")
     assert done.code == 0
     assert "note: all 210 confidences are 0.75" in done.out
 
 
 def test_sets_that_promise_a_coverage_say_what_they_kept(roadaware: Command, tmp_path: Path) -> None:
     files = write_files(tmp_path, "risk", people=60)
-    done = calibrate(roadaware, files, "--conformal", "0.8", "--draws", "0", "--json")
+    done = calibrate(roadaware, files, "--conformal", "0.8", "--resamples", "0", "--json")
     assert done.code == 0, done.err
     found = done.data["conformal"]
     assert (found["level"], set(found["rules"])) == (0.8, {"lac", "aps"})
     assert found["rules"]["lac"]["coverage"] == pytest.approx(0.8, abs=0.05)
     assert found["rules"]["lac"]["empty"] > 0  # these scores know more than 0.8 of the labels
     assert "conformal sets that promise 0.8" in calibrate(roadaware, files, "--conformal", "0.8").out
-    assert calibrate(roadaware, files, "--draws", "0", "--json").data["conformal"] is None
+    assert calibrate(roadaware, files, "--resamples", "0", "--json").data["conformal"] is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["scores", "samples"])
 def test_parquet_says_what_csv_says(roadaware: Command, files: Files, name: str) -> None:
-    asked = ("--draws", "5", "--by", "video", "--json")
+    asked = ("--resamples", "5", "--by", "video", "--json")
     plain = calibrate(roadaware, files, *asked).data
     path = getattr(files, name)
     made = path.with_suffix(".parquet")
@@ -124,7 +126,7 @@ def test_labels_that_are_all_equal_and_rows_that_repeat_are_judged(roadaware: Co
     lines = files.samples.read_text().splitlines()
     cells = [line.split(",", 1)[1] for line in lines[1:]]
     files.samples.write_text("\n".join([lines[0], *(f"1,{rest}" for rest in cells)]))
-    done = calibrate(roadaware, files, "--draws", "5", "--json")
+    done = calibrate(roadaware, files, "--resamples", "5", "--json")
     assert done.code == 0
     right = (files.values[:, 0] >= 0.5).mean()
     assert done.data["accuracy"] == pytest.approx(right)
@@ -132,7 +134,7 @@ def test_labels_that_are_all_equal_and_rows_that_repeat_are_judged(roadaware: Co
         head = [lines[0]] if path == files.samples else []
         rows = path.read_text().splitlines()[len(head) :]
         path.write_text("\n".join([*head, *rows, *rows]) + "\n")
-    twice = calibrate(roadaware, files, "--draws", "5", "--json")
+    twice = calibrate(roadaware, files, "--resamples", "5", "--json")
     assert twice.code == 0
     for metric in ("uniform_ece", "brier", "nll", "confidence"):
         assert twice.data[metric] == pytest.approx(done.data[metric])
@@ -142,12 +144,12 @@ def test_labels_that_are_all_equal_and_rows_that_repeat_are_judged(roadaware: Co
 def test_what_the_published_code_cannot_bin_is_null_and_said(roadaware: Command, files: Files) -> None:
     values = np.concatenate([np.linspace(1, 0.6, 5), np.full(205, 0.5)])
     files.scores.write_text("".join(f"{value}\n" for value in values))
-    done = calibrate(roadaware, files, "--config", "reference", "--draws", "5", "--json")
+    done = calibrate(roadaware, files, "--config", "reference", "--resamples", "5", "--json")
     assert done.code == 0
     assert (done.data["ece"], done.data["bins"]) == (None, [])
     assert "stops there" in done.data["undefined"]["mce"]
     assert done.data["uniform_ece"] > 0
-    assert "undefined:" in calibrate(roadaware, files, "--config", "reference", "--draws", "0").out
+    assert "undefined:" in calibrate(roadaware, files, "--config", "reference", "--resamples", "0").out
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ WRONG_VERBS = {
     "list": "roadaware models list",
 }
 DIALECT = re.compile(
-    r"unless (told|said|given)|\bprediction(s|ed)?\b|\bma(d|k)es? up\b|made-up|\bmended\b|\bdraws of\b|--draws|\bfilms?\b|"
+    r"unless (told|said|given)|\bclaim(s|ed)?\b|\bma(d|k)es? up\b|made-up|\bmended\b|\bdraws of\b|--draws|\bfilms?\b|"
     r"\bpictures?\b|\bknobs?\b|away from home|turn the",
     re.IGNORECASE,
 )

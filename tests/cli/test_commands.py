@@ -66,10 +66,10 @@ def test_help_and_version(roadaware: Command) -> None:
         (["reproduce", "iv2024"], "ROADAWARE_DATA_DIR"),
         (["reproduce", "continual", "--domains", "x"], "NAME=FOLDER"),
         (["reproduce", "countries", "--domains", "one="], "NAME=FOLDER"),
-        (["baseline", "jaad", "x", "--draws", "-3"], "0 or more"),
-        (["demo", "--draws", "-3"], "0 or more"),
-        (["reproduce", "iv2024", "--draws", "100001"], "at most 100,000"),
-        (["compare", "a", "b", "--draws", "100000000000"], "at most 100,000"),
+        (["baseline", "jaad", "x", "--resamples", "-3"], "0 or more"),
+        (["demo", "--resamples", "-3"], "0 or more"),
+        (["reproduce", "iv2024", "--resamples", "100001"], "at most 100,000"),
+        (["compare", "a", "b", "--resamples", "100000000000"], "at most 100,000"),
         (["baseline", "jaad", "x", "--seed", "-1"], "0 or more"),
         (["compare", "a", "b", "--seed", "-1"], "0 or more"),
         (["demo", "--seed", "-1"], "0 or more"),
@@ -153,7 +153,7 @@ def test_audit_as_text_json_and_page(roadaware: Command, demo_set: Demo, tmp_pat
 @pytest.mark.slow
 def test_baseline_for_risk(roadaware: Command, demo_set: Demo, tmp_path: Path) -> None:
     words = ["baseline", "jaad", demo_set[0], "--task", "risk", "--model", "constant-velocity"]
-    done = roadaware(*words, "--draws", "20", "-o", tmp_path / "run", "--json", tmp_path / "found.json")
+    done = roadaware(*words, "--resamples", "20", "-o", tmp_path / "run", "--json", tmp_path / "found.json")
     assert done.code == 0
     assert "constant-velocity" in done.out
     found = json.loads((tmp_path / "found.json").read_text())["models"]["constant-velocity"]

@@ -36,7 +36,20 @@ def test_a_study_with_a_failure_keeps_the_rest_names_it_and_ends_with_one(
     file = tmp_path / "study.yaml"
     file.write_text("models: [logistic, steady]\nfields: {steady: {widht: 8}}\nseeds: 4\n")
     out, told = tmp_path / "out", tmp_path / "told.json"
-    words = ("cross", file, "--domains", domains, "--seeds", 1, "--draws", 0, "--out", out, "--json", told)
+    words = (
+        "cross",
+        file,
+        "--domains",
+        domains,
+        "--seeds",
+        1,
+        "--resamples",
+        0,
+        "--out",
+        out,
+        "--json",
+        told,
+    )
     done = roadaware(*words)
     assert done.code == 1
     assert "cells failed; the others stand" in done.err
@@ -53,7 +66,7 @@ def test_a_domain_that_cannot_be_used_ends_with_one_and_a_path_that_is_not_there
 ) -> None:
     monkeypatch.setattr("roadaware.reports.cross_dataset.render_cross_dataset", lambda found: "<p></p>")
     (tmp_path / "empty").mkdir()
-    words = ("cross", "--models", "logistic", "--seeds", 1, "--draws", 0, "--out", tmp_path / "out")
+    words = ("cross", "--models", "logistic", "--seeds", 1, "--resamples", 0, "--out", tmp_path / "out")
     done = roadaware(*words, "--domains", f"{domains},pie={tmp_path / 'empty'}")
     assert done.code == 1
     assert "pie could not be used; the others stand" in done.err
@@ -70,8 +83,8 @@ def test_fields_of_a_study_are_checked_before_anything_is_read(roadaware: Comman
         (("--models", "stedy"), "models are of"),
         (("--set", "learning.update=3"), "did you mean 'updates'"),
         (("--set", "seeds=many"), "seeds is a whole number"),
-        (("--draws", "1000000000"), "at most 100,000"),
-        (("--set", "resamples=1000000000"), "draws is 0 or more, 100,000 at most"),
+        (("--resamples", "1000000000"), "at most 100,000"),
+        (("--set", "resamples=1000000000"), "resamples is 0 or more, 100,000 at most"),
         (("--pretrained", "steady"), "pretraining from which domain"),
         (("--models", "logistic", "--doubted", "logistic"), "doubts=[temperature]"),
         ((tmp_path / "none.yaml",), "none.yaml"),

@@ -146,7 +146,7 @@ def test_any_seed_reads_as_it_was_written(tmp_path: Path, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(REAL is None, reason="ROADAWARE_DATA_DIR is unset: no real annotations")
 def test_the_demo_on_real_annotations_ends_with_the_tables(roadaware: Command, tmp_path: Path) -> None:
-    done = roadaware("demo", "--data", REAL, "-o", tmp_path / "demo", "--draws", "20")
+    done = roadaware("demo", "--data", REAL, "-o", tmp_path / "demo", "--resamples", "20")
     assert done.code == 0
     last = re.split(r"(?m)^\d+\. ", done.out)[-1]
     assert last.startswith("Reproduce the published tables")

@@ -53,7 +53,7 @@ def test_several_classes(roadaware: Command, tmp_path: Path, task: str) -> None:
 
 def test_text_goes_out_and_json_to_a_file(roadaware: Command, files: Files, tmp_path: Path) -> None:
     target = tmp_path / "new" / "result.json"
-    done = evaluate(roadaware, files, "--json", target, "--draws", "50")
+    done = evaluate(roadaware, files, "--json", target, "--resamples", "50")
     assert done.code == 0
     assert "balanced_accuracy" in done.out
     assert "95 % by video" in done.out
@@ -65,9 +65,9 @@ def test_text_goes_out_and_json_to_a_file(roadaware: Command, files: Files, tmp_
 
 
 def test_equal_runs_give_equal_bytes(roadaware: Command, files: Files) -> None:
-    first, second = (evaluate(roadaware, files, "--json", "-", "--draws", "30").out for _ in range(2))
+    first, second = (evaluate(roadaware, files, "--json", "-", "--resamples", "30").out for _ in range(2))
     assert first == second != ""
-    assert evaluate(roadaware, files, "--json", "-", "--draws", "30", "--seed", "1").out != first
+    assert evaluate(roadaware, files, "--json", "-", "--resamples", "30", "--seed", "1").out != first
 
 
 def test_what_is_undefined_is_null_and_said(roadaware: Command, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_bad_files_end_with_3_and_leave_nothing(
             "leave one",
         ),
         (["--scores", "a.csv", "--samples", "b.csv", "--task", "actoin"], "Did you mean"),
-        (["--scores", "a.csv", "--samples", "b.csv", "--task", "action", "--draws", "-1"], "0 or more"),
+        (["--scores", "a.csv", "--samples", "b.csv", "--task", "action", "--resamples", "-1"], "0 or more"),
         (["--scroes", "a.csv"], "Did you mean"),
     ],
 )
@@ -269,7 +269,7 @@ def test_the_page_of_a_protocol_shows_how_it_samples(
     roadaware: Command, demo_set: tuple[Path, DemoFacts], tmp_path: Path
 ) -> None:
     root, folder = demo_set[0], tmp_path / "runs"
-    words = ["baseline", "jaad", root, "--model", "logistic", "--draws", "0", "-o", folder]
+    words = ["baseline", "jaad", root, "--model", "logistic", "--resamples", "0", "-o", folder]
     assert roadaware(*words).code == 0
     assert roadaware(*words).code == 2
     assert roadaware(*words, "--overwrite").code == 0

@@ -53,7 +53,7 @@ def test_the_commands_of_the_page_run(
 
 def test_the_json_says_what_was_judged_and_how(roadaware: Command, demo: tuple[Path, CornerFacts]) -> None:
     folder, facts = demo
-    how = ["--trained-on", "soda10m", "--by", "weather", "--draws", "20", "--json"]
+    how = ["--trained-on", "soda10m", "--by", "weather", "--resamples", "20", "--json"]
     done = roadaware(*words(folder, "soda10m.json"), *how)
     assert done.code == 0, done.err
     data = done.data

@@ -221,7 +221,7 @@ def test_products_of_marginals_change_composites_alone(roadaware: Command, event
 @pytest.mark.slow
 def test_paths_can_be_judged_as_tracks(roadaware: Command, events: Events, tmp_path: Path) -> None:
     save(of_truth(read("road", events.truth)), tmp_path / "perfect")
-    words = ("--tracking", "--kinds", "agent", "--draws", "10")
+    words = ("--tracking", "--kinds", "agent", "--resamples", "10")
     done = road(roadaware, events, *words, "--json", "-o", tmp_path / "run", predictions=tmp_path / "perfect")
     assert done.code == 0, done.err
     found = done.data["tracking"]
@@ -234,7 +234,7 @@ def test_paths_can_be_judged_as_tracks(roadaware: Command, events: Events, tmp_p
 
 
 def test_intervals_stand_in_the_text(roadaware: Command, events: Events) -> None:
-    first, second = (road(roadaware, events, "--draws", "20", "--kinds", "agent").out for _ in range(2))
+    first, second = (road(roadaware, events, "--resamples", "20", "--kinds", "agent").out for _ in range(2))
     assert first == second
     assert "[" in first
     default = road(roadaware, events, "--kinds", "agent").out
@@ -273,7 +273,7 @@ def test_fail_under(roadaware: Command, events: Events, bars: list[str], code: i
         (["--frame-thresholds", "0.5:0.9"], 2, "0.5:0.95"),
         (["--video-thresholds", "nan"], 2, "threshold"),
         (["--overlap", "iou"], 2, "stiou"),
-        (["--draws", "-1"], 2, "0 or more"),
+        (["--resamples", "-1"], 2, "0 or more"),
         (["--size", "682"], 2, "WIDTHxHEIGHT"),
         (["--predictions", "absent"], 3, "absent"),
         (["--predictions", "PREDICTIONS", "PREDICTIONS"], 2, "both hold boxes"),

@@ -33,7 +33,7 @@ def words(chaos: Path, task: str) -> list[object]:
 def test_native_files_are_scored_and_the_json_has_the_documented_keys(
     roadaware: Command, chaos: Path, task: str
 ) -> None:
-    done = roadaware(*words(chaos, task), "--draws", "20", "--json")
+    done = roadaware(*words(chaos, task), "--resamples", "20", "--json")
     assert done.code == 0, done.err
     data, (*_, metric, of_class) = done.data, TASK_FILES[task]
     assert set(data) == KEYS
@@ -92,7 +92,7 @@ def test_tables_that_were_saved_are_read_and_examined_under_the_name_of_their_re
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_text_shows_facts_metrics_and_classes(roadaware: Command, chaos: Path, task: str) -> None:
-    done = roadaware(*words(chaos, task), "--draws", "20")
+    done = roadaware(*words(chaos, task), "--resamples", "20")
     metric = TASK_FILES[task][3]
     lines = done.out.splitlines()
     assert "config default" in lines[0]
@@ -192,7 +192,7 @@ def test_a_page_is_written_without_a_run_folder(roadaware: Command, chaos: Path,
 
 def test_equal_seeds_give_equal_json(roadaware: Command, chaos: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        words_ = [*words(chaos, "sound"), "--draws", "30", "--seed", "7", "--json", tmp_path / name]
+        words_ = [*words(chaos, "sound"), "--resamples", "30", "--seed", "7", "--json", tmp_path / name]
         assert roadaware(*words_).code == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert json.loads((tmp_path / "a").read_text())["run"]["seed"] == 7

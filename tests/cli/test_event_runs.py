@@ -32,7 +32,7 @@ def folders(events: Events, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     assert main(["link", str(events.saved), "--config", "reference", "--out", str(root / "linked")]) == 0
     for name, predictions in (("mended", events.saved), ("published", root / "linked")):
         words = ["evaluate", "road", "--truth", str(events.truth), "--predictions", str(predictions)]
-        words += ["--draws", "20", "--by", "weather", "-o", str(root / name)]
+        words += ["--resamples", "20", "--by", "weather", "-o", str(root / name)]
         assert main(words) == 0
     return root / "mended", root / "published"
 
@@ -60,7 +60,7 @@ def test_a_run_comes_back_as_it_was(folders: tuple[Path, Path]) -> None:
 
 
 def test_a_run_against_itself_is_not_different(roadaware: Command, folders: tuple[Path, Path]) -> None:
-    done = roadaware("compare", folders[0], folders[0], "--draws", "20", "--json")
+    done = roadaware("compare", folders[0], folders[0], "--resamples", "20", "--json")
     assert done.code == 0
     rows = done.data["metrics"].values()
     assert {row["difference"] for row in rows} <= {0, None}
@@ -71,12 +71,12 @@ def test_two_runs_are_compared_without_the_data(
     roadaware: Command, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
     page = tmp_path / "difference.html"
-    done = roadaware("compare", *folders, "--draws", "30", "--html", page)
+    done = roadaware("compare", *folders, "--resamples", "30", "--html", page)
     assert done.code == 0
     assert "video_map@0.2:agent" in done.out
     assert "30 resamples of videos" in done.out
     assert "intervals over videos" in page.read_text(encoding="utf-8")
-    data = roadaware("compare", *folders, "--draws", "30", "--json").data
+    data = roadaware("compare", *folders, "--resamples", "30", "--json").data
     row = data["metrics"]["video_map@0.2:agent"]
     values = [
         json.loads((folder / "results.json").read_text())["metrics"]["video"]["stiou"]["0.2"]["agent"]["mean"]
@@ -105,7 +105,7 @@ def test_equal_runs_give_equal_bytes(
     roadaware: Command, events: Events, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
     words = ["evaluate", "road", "--truth", events.truth, "--predictions", events.saved]
-    assert roadaware(*words, "--draws", "20", "--by", "weather", "-o", tmp_path / "run").code == 0
+    assert roadaware(*words, "--resamples", "20", "--by", "weather", "-o", tmp_path / "run").code == 0
     for name in FILES:
         assert (tmp_path / "run" / name).read_bytes() == (folders[0] / name).read_bytes(), name
 

@@ -46,7 +46,7 @@ CHANGES: dict[str, Change] = {
 def run(events: Events, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "road"
     words = ["evaluate", "road", "--truth", str(events.truth), "--predictions", str(events.saved)]
-    assert main([*words, "--draws", "2", "-o", str(out)]) == 0
+    assert main([*words, "--resamples", "2", "-o", str(out)]) == 0
     return out
 
 
@@ -132,7 +132,7 @@ def test_whatever_a_run_says_of_itself_is_shown_or_refused(events: Events, tmp_p
         str(events.truth),
         "--predictions",
         str(events.saved),
-        "--draws",
+        "--resamples",
         "2",
     ]
     words += [
@@ -190,7 +190,7 @@ def test_every_column_of_a_run_of_pedestrians_is_looked_at(
     files: Files, roadaware: Command, tmp_path: Path, name: str
 ) -> None:
     words = ("evaluate", "pedestrians", "--scores", files.scores, "--samples", files.samples)
-    assert roadaware(*words, "--task", "action", "--draws", "2", "-o", tmp_path / "run").code == 0
+    assert roadaware(*words, "--task", "action", "--resamples", "2", "-o", tmp_path / "run").code == 0
     for change in (CHANGES["dropped"], CHANGES["other type"]):
         made = forged(tmp_path / "run", tmp_path / "forged", "per_sample.parquet", partial(change, name=name))
         with pytest.raises(DamagedError, match=f"expected.*'{name}'"):
@@ -200,7 +200,7 @@ def test_every_column_of_a_run_of_pedestrians_is_looked_at(
 @pytest.mark.slow
 def test_every_column_of_a_run_on_scenes_is_looked_at(chaos: Path, tmp_path: Path) -> None:
     truth, predictions = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
-    words = ["evaluate", "grounding", "--truth", truth, "--predictions", predictions, "--draws", "2"]
+    words = ["evaluate", "grounding", "--truth", truth, "--predictions", predictions, "--resamples", "2"]
     assert main([*words, "-o", str(tmp_path / "run")]) == 0
     for file, columns in {"summary": SCENE_SUMMARY, "counts": SCENE_COUNTS}.items():
         for name in columns:
@@ -229,7 +229,7 @@ def test_what_a_run_on_scenes_says_beside_its_numbers_is_looked_at(
     chaos: Path, tmp_path: Path, file: str, change: Callable[[Any], Any]
 ) -> None:
     truth, predictions = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
-    words = ["evaluate", "grounding", "--truth", truth, "--predictions", predictions, "--draws", "2"]
+    words = ["evaluate", "grounding", "--truth", truth, "--predictions", predictions, "--resamples", "2"]
     assert main([*words, "-o", str(tmp_path / "run")]) == 0
     held = json.loads((tmp_path / "run" / file).read_text())
     change(held)
@@ -248,7 +248,9 @@ def test_a_run_from_before_cautions_is_read(run: Path, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [("compare", "{run}", "{forged}", "--draws", "2"), ("report", "{forged}")])
+@pytest.mark.parametrize(
+    "words", [("compare", "{run}", "{forged}", "--resamples", "2"), ("report", "{forged}")]
+)
 def test_a_command_says_so_in_words(
     roadaware: Command, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:

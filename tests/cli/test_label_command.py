@@ -36,7 +36,7 @@ def test_a_list_holds_all_pictures_with_reasons_and_feeds_an_export(
     roadaware: Command, streets: Path, tmp_path: Path
 ) -> None:
     proposals, scenes = streets / "streets/proposals", streets / "streets/scenes"
-    words = ["label", "select", proposals, "--truth", scenes, "--draws", "20", "-o", tmp_path / "list"]
+    words = ["label", "select", proposals, "--truth", scenes, "--resamples", "20", "-o", tmp_path / "list"]
     done = roadaware(*words)
     assert done.code == 0, done.err
     assert "measured on" in done.out
@@ -84,7 +84,7 @@ def test_agreement_makes_truth_and_a_list_of_disputes(
 ) -> None:
     draw = ["--draw", "2", "--videos", streets / "streets/scenes"]
     out = ["-o", tmp_path / "agreed", "--strict"]
-    done = roadaware("label", "agree", streets / "labels", "--draws", "20", *draw, *out)
+    done = roadaware("label", "agree", streets / "labels", "--resamples", "20", *draw, *out)
     assert done.code == 1
     assert len(list((tmp_path / "agreed/disputed").glob("*.png"))) == 2
     assert "disputes" in done.err
@@ -94,7 +94,7 @@ def test_agreement_makes_truth_and_a_list_of_disputes(
     told = json.loads((tmp_path / "agreed/results.json").read_text())
     assert (told["boxes_agreed"], told["disputes"]) == (len(truth.boxes), len(disputes))
     assert read_image_list(tmp_path / "agreed/disputes.csv")[0] == disputes.select("video", "frame").row(0)
-    again = roadaware("label", "agree", streets / "labels/labels", "--draws", "20", "--json").data
+    again = roadaware("label", "agree", streets / "labels/labels", "--resamples", "20", "--json").data
     assert again["agreement"] == told["agreement"]
 
 

@@ -100,7 +100,7 @@ def test_detections_go_through_link_and_evaluate(
             made_up / "road",
             "--predictions",
             predictions,
-            "--draws",
+            "--resamples",
             "0",
         ]
         judged = roadaware(*words)

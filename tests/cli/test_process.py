@@ -252,7 +252,7 @@ def test_twenty_file_descriptors_are_enough(demo_set: tuple[Path, DemoFacts], fi
         "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20));"
         "from roadaware.cli import main; sys.exit(main())"
     )
-    for arguments in (["read", "jaad", str(demo_set[0]), "--no-cache"], words(files, "--draws", "20")):
+    for arguments in (["read", "jaad", str(demo_set[0]), "--no-cache"], words(files, "--resamples", "20")):
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
         )

@@ -22,7 +22,7 @@ from roadaware.reports import runs
 
 def make(roadaware: Command, files: Files, folder: Path, *more: object) -> int:
     words = ["evaluate", "pedestrians", "--scores", files.scores, "--samples", files.samples]
-    return roadaware(*words, "--task", "action", "--draws", "50", "-o", folder, *more).code
+    return roadaware(*words, "--task", "action", "--resamples", "50", "-o", folder, *more).code
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("finished")
     files = write_files(root)
     words = ["evaluate", "pedestrians", "--scores", str(files.scores), "--samples", str(files.samples)]
-    assert main([*words, "--task", "action", "--draws", "50", "-o", str(root / "run")]) == 0
+    assert main([*words, "--task", "action", "--resamples", "50", "-o", str(root / "run")]) == 0
     return root / "run"
 
 
@@ -259,7 +259,17 @@ def test_compare_says_in_words_what_is_not_different(
     rng = np.random.default_rng(0)
     noisy = (files.values[:, 0] + rng.normal(0, 0.001, len(files.values))).clip(0, 1)
     other.write_text("".join(f"{value}\n" for value in noisy))
-    words = ["compare", files.scores, other, "--samples", files.samples, "--task", "action", "--draws", "100"]
+    words = [
+        "compare",
+        files.scores,
+        other,
+        "--samples",
+        files.samples,
+        "--task",
+        "action",
+        "--resamples",
+        "100",
+    ]
     done = roadaware(*words, "--html", tmp_path / "page.html")
     assert done.code == 0
     assert "not different" in done.out
@@ -273,7 +283,7 @@ def test_compare_says_in_words_what_is_not_different(
     ("change", "says"),
     [
         (lambda words: [w for w in words if w not in ("--task", "action")], "--task"),
-        (lambda words: [*words, "--draws", "0"], "1 or more"),
+        (lambda words: [*words, "--resamples", "0"], "1 or more"),
     ],
 )
 def test_compare_needs_samples_and_draws(roadaware: Command, files: Files, change: object, says: str) -> None:

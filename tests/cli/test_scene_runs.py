@@ -38,7 +38,7 @@ PICTURES = {
 def ask(chaos: Path, task: str, predictions: Path | None = None) -> list[str]:
     found = predictions or chaos / task / PREDICTIONS[task]
     words = ["evaluate", task, "--truth", str(chaos / task / TRUTH[task]), "--predictions", str(found)]
-    return [*words, "--draws", "20", "--by", "category" if task == "actions" else "density"]
+    return [*words, "--resamples", "20", "--by", "category" if task == "actions" else "density"]
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_a_run_comes_back_as_it_was(folders: Path, task: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_against_itself_is_not_different(roadaware: Command, folders: Path, task: str) -> None:
-    done = roadaware("compare", folders / task, folders / task, "--draws", "20", "--json")
+    done = roadaware("compare", folders / task, folders / task, "--resamples", "20", "--json")
     assert done.code == 0
     rows = done.data["metrics"].values()
     assert {row["difference"] for row in rows} <= {0, None}
@@ -102,11 +102,11 @@ def test_a_run_against_itself_is_not_different(roadaware: Command, folders: Path
 def test_two_runs_are_compared_without_the_data(roadaware: Command, folders: Path, tmp_path: Path) -> None:
     page = tmp_path / "difference.html"
     pair = (folders / "relations", folders / "fewer")
-    done = roadaware("compare", *pair, "--draws", "40", "--html", page)
+    done = roadaware("compare", *pair, "--resamples", "40", "--html", page)
     assert done.code == 0
     assert "40 resamples of videos, seed 0" in done.out
     assert "intervals over videos" in page.read_text(encoding="utf-8")
-    row = roadaware("compare", *pair, "--draws", "40", "--json").data["metrics"]["recall@50"]
+    row = roadaware("compare", *pair, "--resamples", "40", "--json").data["metrics"]["recall@50"]
     values = [
         json.loads((folder / "results.json").read_text())["metrics"]["summary"]["recall@50"]
         for folder in pair
@@ -125,7 +125,7 @@ def test_capacity_and_trivial_answers_stand_beside_runs_side_by_side(
     assert "per frame capacity" in shown
     assert "ciou, whole image" in shown
     assert "success_auc, centre" in shown
-    pairs = {task: roadaware("compare", folders / task, folders / task, "--draws", "5") for task in TASKS}
+    pairs = {task: roadaware("compare", folders / task, folders / task, "--resamples", "5") for task in TASKS}
     assert "per frame capacity: none" in pairs["actions"].out
     assert "capacity" not in pairs["relations"].out
     head, first = (line for line in pairs["sound"].out.splitlines() if line.startswith(("metric", "ciou")))

@@ -163,7 +163,7 @@ def test_recipes_on_other_samples_stand_in_another_table(
 def test_two_of_them_can_be_compared(roadaware: Command, ran: tuple[Path, Done]) -> None:
     out, _ = ran
     tests = [next(out.glob(f"{name}-*/test")) for name in ("steady", "trees")]
-    done = roadaware("compare", *tests, "--draws", "20")
+    done = roadaware("compare", *tests, "--resamples", "20")
     assert done.code == 0
     assert f"difference = {tests[0].parent.name}/test - {tests[1].parent.name}/test" in done.out
     rows = pl.read_parquet(out / "results.parquet").filter(pl.col("metric") == "auc")

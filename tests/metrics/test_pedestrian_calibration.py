@@ -161,7 +161,7 @@ def test_what_is_undefined_says_why():
     assert "the published code stops there" in found.row("ece")["reason"]
     assert found.value("uniform_ece") is not None
     assert evaluate(state, DEFAULT).value("ece") is not None
-    assert evaluate(state, DEFAULT).row("ece_if_calibrated")["reason"] == "no draws were asked for"
+    assert evaluate(state, DEFAULT).row("ece_if_calibrated")["reason"] == "no resamples were asked for"
 
 
 def test_bins_that_come_to_nothing_as_published_are_noted():

@@ -154,7 +154,7 @@ class Comparison(Paired):
             A (`verdict_pedestrian`, `verdict_video`) and what both say (`verdict`): `better`, `worse`,
             `not different` (0 is inside), `undefined` (a value is missing), `no interval`; and why an
             interval is to be taken with caution.
-        names, config, draws, seed: see `Paired`.
+        names, config, resamples, seed: see `Paired`.
     """
 
     def lines(self) -> list[str]:
@@ -355,7 +355,7 @@ class DetectionComparison(Paired):
             means), the values `a` and `b`, `difference` (a - b), the ends of its 95 % interval over videos,
             and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
             `undefined` (a value is missing), `no interval`.
-        names, draws, seed: see `Paired`.
+        names, resamples, seed: see `Paired`.
         config: the configuration that A was judged with, as plain data; B was judged with the same but for
             `differs`.
         differs: field of the configuration to its values for A and B, where they differ.
@@ -374,7 +374,7 @@ def compare_detections(
     names: tuple[str, str] = ("A", "B"),
     config_b: DetectionConfig | None = None,
 ) -> DetectionComparison:
-    """The difference A - B in every metric that both have, with intervals from draws that they share.
+    """The difference A - B in every metric that both have, with intervals from resamples that they share.
 
     Each weighting of videos is applied to both models, so what is hard for both cancels. Intervals are not
     widened for the number of metrics that are considered.
@@ -492,7 +492,7 @@ class SceneComparison(Paired):
             whole), the values `a` and `b`, `difference` (a - b), the ends of its 95 % interval over videos,
             and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
             `undefined` (a value is missing), `no interval`.
-        names, config, draws, seed: see `Paired`.
+        names, config, resamples, seed: see `Paired`.
         baselines: name of a trivial answer to its metrics; the same for both, whose ground truth is one.
     """
 
@@ -514,7 +514,7 @@ def compare_scenes(
     names: tuple[str, str] = ("A", "B"),
     baselines: Mapping[str, Mapping[str, float | None]] | None = None,
 ) -> SceneComparison:
-    """The difference A - B in every metric that both have, with intervals from draws that they share.
+    """The difference A - B in every metric that both have, with intervals from resamples that they share.
 
     Each weighting of videos is applied to both models, so what is hard for both cancels. Intervals are not
     widened for the number of metrics that are considered.

@@ -234,7 +234,7 @@ class CalibrationCore:
     def why_undefined(self, metric: str) -> str:
         """In words, why a metric of this set has no value."""
         if metric == "ece_if_calibrated" and self.adaptive is not None:
-            return "the bins are not closed" if self.unclosed else "no draws were asked for"
+            return "the bins are not closed" if self.unclosed else "no resamples were asked for"
         return self.no_bins
 
     @property

@@ -422,7 +422,7 @@ def _summarize(
         )
 
     def total(values: Ints) -> Floats:
-        """(1 + draws, ...) sums over all videos, then under each weighting."""
+        """(1 + resamples, ...) sums over all videos, then under each weighting."""
         whole = values.sum(axis=0, keepdims=True)
         found = whole if weights is None else np.concatenate([whole, weights @ values])
         return found.astype(np.float64)

@@ -581,7 +581,7 @@ class Score:
     units: Units
 
     def over(self, other: Score) -> dict[str, Value]:
-        """By how much it is above another on the same images and draws.
+        """By how much it is above another on the same images and resamples.
 
         Args:
             other: judged with the same resamples and seed.
@@ -622,7 +622,7 @@ def compute_scores(
 
     Args:
         proposals, scenes: what is judged, and against what.
-        draws, seed: of the intervals.
+        resamples, seed: of the intervals.
         progress: called with the number of sets done and of all.
     """
     scores: list[Score] = []

@@ -401,7 +401,7 @@ def evaluate_baselines(
         task: action, intention or risk.
         models: names, or names with fields of their configs; all that answer the task if not given.
         config: of the metrics; `PedestrianConfig.default(task)` if not given.
-        resamples: bootstrap draws for the intervals, 0 for none.
+        resamples: for the intervals; 0 for none.
         seed: of the bootstrap.
 
     Raises:

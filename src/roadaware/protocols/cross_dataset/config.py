@@ -243,7 +243,7 @@ def _names(study: AwayStudy) -> Iterator[str]:
         (all(study.roots.values()), "a domain is a name, or NAME=PATH"),
         (1 <= study.seeds <= 1000, "seeds is 1 or more, 1,000 at most"),
         (5 <= study.scenes <= 100_000, "scenes is 5 or more, so that every split has one"),
-        (0 <= study.resamples <= 100_000, "draws is 0 or more, 100,000 at most"),
+        (0 <= study.resamples <= 100_000, "resamples is 0 or more, 100,000 at most"),
         (set(study.doubts) <= set(DOUBTS), f"doubts are of {', '.join(DOUBTS)}"),
         (set(study.doubted) <= chosen, "doubted are some of the models"),
         (set(study.pretrained) <= chosen, "pretrained are some of the models"),

@@ -267,7 +267,7 @@ def evaluate_run(
         trained: what `train_predictors` gave.
         split: train, val or test.
         config: of the metrics (default: as the recipe's samples are cut).
-        resamples: bootstrap draws.
+        resamples: for the intervals; 0 for none.
         seed: of the bootstrap.
     """
     recipe, material = trained.recipe, trained.material
