@@ -108,7 +108,7 @@ def test_regions_hold_what_they_promise_where_the_mixture_is_right() -> None:
         )
     )
     came = many.sample(1, np.random.default_rng(5))[0]
-    levels, areas = compute_region_levels(many, came, resamples=200, seed=1)
+    levels, areas = compute_region_levels(many, came, draws=200, seed=1)
     for share in (0.1, 0.5, 0.9):
         assert (levels <= share).mean() == pytest.approx(share, abs=0.04)
     # Of one component the region of 90 % is an ellipse whose squared radius has two degrees of freedom.

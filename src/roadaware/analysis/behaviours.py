@@ -274,20 +274,20 @@ def build_behaviour_graph(
     lane = {tube: place for place, tube in enumerate(tubes)}
     asked = dict.fromkeys([*predicted["subject"].to_list(), *predicted["object"].to_list()])
     own = len(predictions.tubes) > 0
-    lanes = {
+    places = {
         tube: _assign_lane(_boxes(predictions, tube), boxes, lane) if own else lane.get(tube, len(tubes))
         for tube in asked
     }
     lanes = [
         Lane(name, *_span(*boxes[tube])) for name, tube in zip(_names(scenes, tubes), tubes, strict=True)
     ]
-    if any(place == len(tubes) for place in lanes.values()):
+    if any(place == len(tubes) for place in places.values()):
         ends = predicted.select(pl.col("start_frame").min(), pl.col("end_frame").max()).row(0)
         lanes.append(Lane(ELSEWHERE, int(ends[0]), int(ends[1])))
     listed = [tables.meta.vocabularies.get("predicate", ()) for tables in (scenes, predictions)]
     arcs = [
         *_arcs(truth, lane, listed[0] or listed[1], seen, predicted=False),
-        *_arcs(predicted, lanes, listed[1] or listed[0], right, predicted=True),
+        *_arcs(predicted, places, listed[1] or listed[0], right, predicted=True),
     ]
     return BehaviourGraph(says or video, tuple(lanes), tuple(arcs))
 

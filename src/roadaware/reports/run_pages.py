@@ -219,7 +219,8 @@ def format_comparison(comparison: Comparison) -> str:
         "95 % by video",
         "verdict on the first",
     ]
-    note = f"difference = {format_cell(first)} - {format_cell(second)}; {comparison.resamples} resamples, seed {comparison.seed}"
+    apart = f"{format_cell(first)} - {format_cell(second)}"
+    note = f"difference = {apart}; {comparison.resamples} resamples, seed {comparison.seed}"
     return format_table(header, rows, colour=lambda row: _COLOURS.get(row[-1].split(" (")[0])) + f"\n{note}"
 
 

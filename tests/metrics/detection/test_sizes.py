@@ -39,14 +39,14 @@ def test_predictions_are_brought_to_the_size_of_the_truth_or_both_to_a_given_one
     predictions, scenes = sides([(200, 100), (400, 300)], [(50, 100)])  # b: the truth's where not said
     own, fixed = (compute_scales(predictions, scenes, NAMES[:2], config) for config in (OWN, FIXED))
     assert own.truth.tolist() == [[1] * 4] * 2
-    assert own.detections.tolist() == [[4, 1, 4, 1], [1] * 4]
+    assert own.predictions.tolist() == [[4, 1, 4, 1], [1] * 4]
     assert fixed.truth == pytest.approx(np.array([[0.5, 0.5] * 2, [0.25, 1 / 6] * 2]))
-    assert fixed.detections == pytest.approx(np.array([[2, 0.5] * 2, [0.25, 1 / 6] * 2]))
+    assert fixed.predictions == pytest.approx(np.array([[2, 0.5] * 2, [0.25, 1 / 6] * 2]))
 
 
 def test_sizes_that_neither_side_says_are_the_same_and_needed_where_one_is_given() -> None:
     predictions, scenes = sides([(200, 100)], [(200, 100)])
-    assert compute_scales(predictions, scenes, NAMES, OWN).detections.tolist() == [[1] * 4] * 3
+    assert compute_scales(predictions, scenes, NAMES, OWN).predictions.tolist() == [[1] * 4] * 3
     with pytest.raises(InputError, match=r"of 2 videos of the truth is not known, first \['b', 'c'\]"):
         compute_scales(predictions, scenes, NAMES, FIXED)
 
@@ -67,7 +67,7 @@ def test_single_precision_divides_and_multiplies_in_32_bits() -> None:
     predictions, scenes = sides([(100, 50), (300, 70), (300, 70)], [(7, 11), (7, 11), (100, 50)])
     single = DetectionConfig(frame_size_px=(100, 50), numbers="single")
     detections, truth, factors = scale_to_common_size(predictions, scenes, NAMES, single)
-    assert (factors.truth.tolist(), factors.detections.tolist()) == ([[1] * 4] * 3, [[1] * 4] * 3)
+    assert (factors.truth.tolist(), factors.predictions.tolist()) == ([[1] * 4] * 3, [[1] * 4] * 3)
     own = np.array([1.0, 2.0, 30.1, 40.7], dtype=np.float32)
     target = np.array([100, 50] * 2, dtype=np.float32)
     for tables, sizes in ((truth, [None, (300, 70), (300, 70)]), (detections, [(7, 11), (7, 11), None])):
@@ -81,4 +81,4 @@ def test_single_precision_divides_and_multiplies_in_32_bits() -> None:
     same, kept, double = scale_to_common_size(predictions, scenes, NAMES, FIXED)
     assert same is predictions
     assert kept is scenes
-    assert double.detections[2].tolist() == [1] * 4
+    assert double.predictions[2].tolist() == [1] * 4

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from grounded_sets import Told, detections, random_told, same, steady, tables
+from grounded_sets import Told, predictions, random_told, same, steady, tables
 from plain_grounding import Row, every_frame, means, official, tubedetr
 
 from roadaware.config import from_dict, to_dict
@@ -346,8 +346,8 @@ def test_configs_are_plain_data_and_refuse_other_words() -> None:
 
 
 def test_a_note_that_is_no_number_is_refused() -> None:
-    predictions, scenes = tables(random_told(11, 2))
+    found, scenes = tables(random_told(11, 2))
     odd = scenes.with_tables(meta=replace(scenes.meta, notes={"first_frame": "one"}))
     with pytest.raises(InputError, match="first_frame"):
-        evaluate(predictions, odd, CONFIGS["tubedetr-hcstvg"]())
-    assert detections(random_told(11, 2)) == predictions
+        evaluate(found, odd, CONFIGS["tubedetr-hcstvg"]())
+    assert predictions(random_told(11, 2)) == found

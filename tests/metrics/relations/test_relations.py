@@ -83,7 +83,7 @@ def equals_the_plain_loops(videos: list[Video], configs: list[RelationConfig]) -
     scenes, predictions = scenes_of(videos), predictions_of(videos)
     facts = {
         "relations": sum(len(video.truth) for video in videos),
-        "predictions": sum(len(video.detections) for video in videos),
+        "predictions": sum(len(video.predictions) for video in videos),
         "videos_without_truth": sum(not video.truth for video in videos),
     }
     for config in configs:
@@ -106,11 +106,11 @@ def equals_the_plain_loops(videos: list[Video], configs: list[RelationConfig]) -
             columns = ("relation", "hit", "truth", "subject_viou", "object_viou", "rank")
             assert result.instances("prediction").select(columns).rows() == detections
             assert result.instances("truth").select("relation", "prediction", "rank").rows() == truth
-            best = config.top_returns or max(len(video.detections) for video in videos)
+            best = config.top_returns or max(len(video.predictions) for video in videos)
             left_out = {
                 "predictions beyond the best of their video": facts["predictions"] - len(detections),
                 "predictions in videos without a true relation": sum(
-                    min(best, len(video.detections)) for video in videos if not video.truth
+                    min(best, len(video.predictions)) for video in videos if not video.truth
                 ),
             }
             assert result.left_out == {reason: n for reason, n in left_out.items() if n}
@@ -137,7 +137,7 @@ def _numbered(videos: list[Video], plain: Plain) -> tuple[list[tuple[object, ...
     detections: list[tuple[object, ...]] = []
     truth: list[tuple[object, ...]] = []
     first_prediction = first_truth = 0
-    for video, rows in zip(videos, plain.detections, strict=True):
+    for video, rows in zip(videos, plain.predictions, strict=True):
         found: dict[int, tuple[int, int]] = {}
         for rank, (place, hit, near, *overlaps) in enumerate(rows, 1):
             number = None if near is None else first_truth + near
@@ -146,7 +146,7 @@ def _numbered(videos: list[Video], plain: Plain) -> tuple[list[tuple[object, ...
                 found[near] = (first_prediction + place, rank)
         truth += [(first_truth + t, *found.get(t, (None, None))) for t in range(len(video.truth))]
         first_prediction, first_truth = (
-            first_prediction + len(video.detections),
+            first_prediction + len(video.predictions),
             first_truth + len(video.truth),
         )
     return detections, truth
@@ -238,11 +238,11 @@ def test_what_is_carried_crosses_videos_and_stops_where_predictions_are_too_fain
     carried = replace(CONFIGS["frame-sg-no"](), silent_frames="carried")
     first, second = (
         CASES["silent_frames"].videos[0],
-        replace(CASES["silent_frames"].videos[0], name="later", detections=[]),
+        replace(CASES["silent_frames"].videos[0], name="later", predictions=[]),
     )
     assert summary([first, second], carried)["frame_recall@20"] == 1
     assert summary([second, first], carried)["frame_recall@20"] == 0.5
-    faint = replace(second, detections=[replace(first.detections[0], start=0, end=10, score=1e-6)])
+    faint = replace(second, predictions=[replace(first.predictions[0], start=0, end=10, score=1e-6)])
     assert summary([first, faint], carried)["frame_recall@20"] == 0.5
 
 
@@ -270,8 +270,8 @@ def test_the_order_of_videos_and_of_untied_predictions_does_not_matter() -> None
     videos = random_videos(3)
     draw = np.random.default_rng(0)
     for video in videos:
-        scores = 0.1 + 0.9 * draw.permutation(len(video.detections)) / 100
-        video.detections = [replace(c, score=float(s)) for c, s in zip(video.detections, scores, strict=True)]
+        scores = 0.1 + 0.9 * draw.permutation(len(video.predictions)) / 100
+        video.predictions = [replace(c, score=float(s)) for c, s in zip(video.predictions, scores, strict=True)]
     for config in PUBLISHED:
         expected = summary(videos, config)
         scenes, detections = scenes_of(videos[::-1]), predictions_of(videos)
@@ -454,11 +454,11 @@ def test_predictions_on_true_tubes_are_found_by_name_by_boxes_or_by_number() -> 
     config = replace(DEFAULT, setting="predcls")
     assert summary([named], config)["recall@20"] == 1.0
     same = [Tube("dog", tube.boxes) for tube in named.tubes]
-    boxed = Video("boxed", named.tubes, named.truth, same, named.detections)
+    boxed = Video("boxed", named.tubes, named.truth, same, named.predictions)
     assert summary([boxed], config)["recall@20"] == 1.0
     bare = Predictions(relations=predictions_of([named]).relations, meta=predictions_of([named]).meta)
     assert evaluate(bare, scenes_of([named]), config).value("recall@20") == 1.0
-    astray = Video("astray", named.tubes, named.truth, [person(moved(NEAR, 1.0)), same[1]], named.detections)
+    astray = Video("astray", named.tubes, named.truth, [person(moved(NEAR, 1.0)), same[1]], named.predictions)
     result = evaluate(predictions_of([astray]), scenes_of([astray]), config)
     assert "no prediction is on true tubes" in " ".join(result.notes)
     assert (result.value("recall@20"), result.left_out) == (
@@ -480,7 +480,7 @@ def test_true_tubes_with_the_same_boxes_are_told_apart_by_category(category: str
 def test_names_are_asked_for_on_both_sides() -> None:
     named = CASES["setting"].videos[0]
     same = [Tube(tube.category, tube.boxes, str(n)) for n, tube in enumerate(named.tubes, 1)]
-    video = Video("boxed", named.tubes, named.truth, same, named.detections)
+    video = Video("boxed", named.tubes, named.truth, same, named.predictions)
     predictions, scenes = predictions_of([video]), scenes_of([video])
     config = replace(DEFAULT, setting="predcls")
     nameless = [part.with_tables(tubes=part.tubes.drop("name")) for part in (predictions, scenes)]
@@ -509,7 +509,7 @@ def test_two_predicted_tubes_on_one_true_tube_have_no_relation() -> None:
     # Of equal scores the first in the table is the best, whatever the order of tubes.
     even = [Fact(1, "follow", 2, 0, 10, 0.5), Fact(0, "watch", 2, 0, 10, 0.5)]
     ranked = evaluate(
-        *(predictions_of([replace(video, detections=even)]), scenes_of([video])),
+        *(predictions_of([replace(video, predictions=even)]), scenes_of([video])),
         replace(DEFAULT, setting="predcls", top_returns=1),
     )
     assert ranked.value("recall@20") == 1.0
@@ -518,7 +518,7 @@ def test_two_predicted_tubes_on_one_true_tube_have_no_relation() -> None:
 def test_relations_of_tubes_of_other_videos_are_refused() -> None:
     named = CASES["setting"].videos[0]
     videos = [named, replace(named, name="other")]
-    given = predictions_of([named, replace(named, name="other", detections=named.detections * 6)])
+    given = predictions_of([named, replace(named, name="other", predictions=named.predictions * 6)])
     bare = Predictions(relations=given.relations.with_columns(video=pl.lit(named.name)), meta=given.meta)
     with pytest.raises(InputError, match=r"tubes of other videos as subject, first \[1, 2, 3, 4, 5\]$"):
         evaluate(bare, scenes_of(videos), replace(DEFAULT, setting="predcls"))
@@ -531,7 +531,7 @@ def test_native_files_score_like_the_facts_they_are_made_of(seed: int, tmp_path:
     truth.mkdir()
     for video in videos:
         (truth / f"{video.name}.json").write_text(json.dumps(_annotation(video)), encoding="utf-8")
-    listed = {video.name: [_prediction(fact, video) for fact in video.detections] for video in videos}
+    listed = {video.name: [_prediction(fact, video) for fact in video.predictions] for video in videos}
     detections.write_text(json.dumps({"results": listed}), encoding="utf-8")
     scenes = read("vidvrd", truth)
     predictions = read_relation_predictions(detections, scenes)
@@ -552,7 +552,7 @@ def _whole(video: Video) -> Video:
     truth = [fact for fact in video.truth if fact.end <= 25]
     predicted: list[Tube] = []
     detections = []
-    for fact in video.detections:
+    for fact in video.predictions:
         for place in (fact.subject, fact.object):
             tube = filled(video.predicted_tubes[place])
             boxes = {

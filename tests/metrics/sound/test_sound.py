@@ -278,8 +278,8 @@ def test_facts_stand_beside_the_numbers() -> None:
     assert judged(heard[:1], ALL["median"]).facts["threshold"] == "median"
     assert facts["judged_at"] == "16 x 16"
     assert facts["consensus"] == "mean"
-    predicted = [predicted(each.map, SMALL).mean() for each in heard if each.map is not None]
-    assert facts["predicted_share"] == pytest.approx(np.mean(predicted))
+    means = [predicted(each.map, SMALL).mean() for each in heard if each.map is not None]
+    assert facts["predicted_share"] == pytest.approx(np.mean(means))
     assert judged(heard[:1]).row("ciou")["low_video"] is None
 
 
