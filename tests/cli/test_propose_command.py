@@ -106,7 +106,7 @@ def test_only_a_split_and_only_geometry(root, tmp_path, capsys):
         (["--knob", "theta=4"], 2, "NAME=VALUE with one of"),
         (["--knob", "theta_deg=-4"], 2, "theta_deg should lie in"),
         (["--knob", "columns=10.5"], 2, "columns should be a whole number in 8 to 16384, not 10.5"),
-        (["--knob", "ground_resamples=1.5e0"], 2, "ground_resamples should be a whole number in"),
+        (["--knob", "ground_draws=1.5e0"], 2, "ground_draws should be a whole number in"),
         (["--knob", 'background="road"'], 2, "background should be names of classes, not 'road'"),
         (["--knob", "theta_deg=nan"], 2, "theta_deg should lie in 0.1 to 89, not 'nan'"),
         (["--knob", "theta_deg=" + "[" * 5000], 2, "theta_deg should lie in"),

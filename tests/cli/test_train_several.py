@@ -47,7 +47,7 @@ NETWORKS = {
 @pytest.fixture(autouse=True, scope="module")
 def _few_resamples() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roadaware.cli.train._DRAWS", 40)
+        patch.setattr("roadaware.cli.train._RESAMPLES", 40)
         yield
 
 
