@@ -144,6 +144,14 @@ def test_a_continual_study_of_tables_goes_on_and_is_drawn(domains: list[EventDom
     assert "Accuracy after each experience" in page
     with pytest.raises(UsageError, match="memory tubes 20, and 21"):
         run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=21, draws=9)
+    # Tables of as many videos, of which one box is another: what was learnt from the old ones is not gone on from.
+    truth = domains[1].test[0]
+    other = replace(
+        domains[1],
+        test=(replace(truth, box=truth.box + (truth.tube == truth.tube[0])[:, None]), *domains[1].test[1:]),
+    )
+    with pytest.raises(UsageError, match=r"holds a study with digest of tables .*name another folder"):
+        run_continual_study(tmp_path / "a", domains=[domains[0], other], seeds=1, memory_tubes=20, draws=9)
     gone.write_bytes(b"nothing")
     with pytest.raises(DamagedError, match="state of a learner"):
         run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, draws=9)

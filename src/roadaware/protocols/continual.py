@@ -310,6 +310,8 @@ def run_continual_study(
         "memory_tubes": kept, "learner": to_dict(plan.boxes), "seeds": seeds,
         "resamples": draws, "every": TRAIN_EVERY, "rounds": rounds,
     }  # fmt: skip
+    if domains is not None:
+        settings["digest_of_tables"] = [domain.digest for domain in domains]
     if len(set(names)) < len(names):
         raise UsageError(f"experiences have a name each; got {', '.join(names)}")
     check_settings(out / MARKER, FORMAT, settings)
