@@ -416,12 +416,6 @@ def judge_removals(
     decided = scores[:, 0].argmax(axis=1) == _STOP
     rows = np.flatnonzero(caused & decided)
     stop = number_stops(test, caused)
-    if not len(rows):
-        return [
-            RemovalRow(
-                name, "all", 0, len(np.unique(stop[caused])), *(Estimate(None),) * 3, None, Estimate(None)
-            )
-        ]
     part = select_rows(test, rows)
     without = ask_networks(networks, part, part.culprit)[:, 0].argmax(axis=1) != _STOP
     rng = np.random.default_rng(0)
@@ -455,12 +449,17 @@ def judge_removals(
     chance = part.culprit.sum(axis=1) / part.filled.sum(axis=1)
     found = []
     of_kind = {"all": np.ones(len(test), np.bool_), SEVERAL: test.several > 1}
-    of_kind |= {CAUSE_KINDS[k]: test.kind == k for k in np.unique(part.kind).tolist()}
+    of_kind |= {CAUSE_KINDS[k]: test.kind == k for k in np.unique(test.kind[caused]).tolist()}
     for kind, wanted in of_kind.items():
         chosen, wanted = wanted[rows], caused & wanted
-        if not chosen.any():
-            continue
         missed = set(stop[wanted].tolist()) - set(stop[rows[chosen]].tolist())
+        if not chosen.any():
+            # Stops at none of which it decided to stand are said as well.
+            if missed or kind == "all":
+                found.append(
+                    RemovalRow(name, kind, 0, len(missed), *(Estimate(None),) * 3, None, Estimate(None))
+                )
+            continue
         flips, of = _share_by_stop(without[chosen], stop[rows[chosen]], part.scene[chosen])
         alike = chosen & compared
         same, of_same = _share_by_stop(control[alike], stop[rows[alike]], part.scene[alike])
