@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -13,6 +15,8 @@ from roadaware.errors import UsageError
 from roadaware.models.event_head.decisions import list_token_columns
 from roadaware.models.event_head.head import SCENE_FEATURES, open_head
 from roadaware.protocols.decisions import (
+    FORMAT,
+    MARKER,
     MOTION,
     PIXELS,
     PRIOR,
@@ -30,6 +34,7 @@ from roadaware.protocols.decisions import (
     judge_decisions,
     judge_removals,
     number_stops,
+    run_decision_study,
 )
 from roadaware.reports.decisions import build_decision_section, format_decision_study, list_decision_findings
 from roadaware.reports.page import report
@@ -283,6 +288,15 @@ def test_the_page_says_how_far_it_came(judged_frames: Judged) -> None:
     assert "pixels over a second" in page
     assert "class prior" in format_decision_study(study)
     assert study.as_dict()["rows"][0]["name"] == TUBES
+
+
+def test_a_study_of_other_towns_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    begun = json.dumps({"format": FORMAT, "towns": 5, "seeds": 1})
+    (tmp_path / MARKER).write_text(begun)
+    with pytest.raises(UsageError, match="learns from 5 towns, and 4 are asked for; name another folder"):
+        run_decision_study(tmp_path, towns=4)
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER]
+    assert (tmp_path / MARKER).read_text() == begun
 
 
 def test_too_few_towns_are_refused() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from roadaware.arrays import Bools, Bytes, Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import encode_json, hold_folder
+from roadaware.io.folders import encode_json, hold_folder, read_marker
 from roadaware.models.event_head.decisions import (
     WHEN,
     DecisionNetwork,
@@ -206,6 +206,7 @@ def run_decision_study(
         progress: called with what is done, how much there is, and in words.
 
     Raises:
+        UsageError: if the folder holds a study of more or fewer towns.
         InputError: if a network in the folder learnt from other scenes.
     """
     from roadaware.training.events.decisions import (
@@ -216,6 +217,13 @@ def run_decision_study(
         stack_images,
     )
 
+    begun = read_marker(out / MARKER, FORMAT)
+    # Said before scenes are simulated for networks that would then be refused one by one.
+    if begun is not None and begun.get("towns") != towns:
+        raise UsageError(
+            f"{out} holds a study that learns from {begun.get('towns')} towns, and {towns} are asked for; name another "
+            "folder, or ask for what it holds"
+        )
     events = open_head()
     with hold_folder(out):
         about = {"format": FORMAT, "towns": towns, "seeds": seeds}
