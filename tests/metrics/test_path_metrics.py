@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -169,6 +170,18 @@ def test_what_does_not_go_together_is_refused() -> None:
         )
     with pytest.raises(InputError, match=r"\(windows, steps, 2\)"):
         Paths(truth.places[:0], truth.scale, truth.boxes, T_S, truth.pedestrian, truth.video, truth.frame)
+    assert forecast.boxes is not None
+    for boxes in (forecast.boxes * np.nan, forecast.boxes.swapaxes(0, 1), forecast.boxes[..., [2, 1, 0, 3]]):
+        with pytest.raises(InputError, match=r"should be \(6, 3, 4\): finite corners"):
+            judge_paths(Forecast(forecast.places, boxes), truth)
+        with pytest.raises(InputError, match=r"should be \(6, 3, 4\): finite corners"):
+            replace(truth, boxes=boxes)
+    for times in (T_S[::-1], T_S * 0, T_S * np.nan):
+        with pytest.raises(InputError, match="each later than the one before"):
+            replace(truth, t_s=times)
+    # Numbers at 1.5 s would be those at 0.3 s.
+    with pytest.raises(InputError, match=r"beyond the last step, 0\.3 s"):
+        judge_paths(forecast, replace(truth, t_s=T_S / 5))
     with pytest.raises(InputError, match="same windows"):
         compare_paths(judge_paths(forecast, truth), judge_paths(*draw(1, n=5)))
     with pytest.raises(InputError, match="k is 1 or more"):

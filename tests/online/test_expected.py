@@ -78,11 +78,12 @@ def test_where_nobody_is_asked_nothing_is_said() -> None:
     assert not any("expected" in event for event in kept.events)
 
 
-def test_overlaps_are_those_of_a_plain_loop() -> None:
+@pytest.mark.parametrize("fps", [7, 12, 24, 30, 60])
+def test_overlaps_are_those_of_a_plain_loop(fps: int) -> None:
     rng = np.random.default_rng(0)
     tally, said, wanted, count = ExpectationTally(), [], np.zeros(3), 0
-    for frame in range(40):
-        t_s = frame / 12
+    for frame in range(28 + fps):
+        t_s = frame / fps
         numbers = np.flatnonzero(rng.random(5) < 0.8)
         corner = rng.uniform(0, 30, (len(numbers), 2))
         boxes = np.hstack([corner, corner + 20])

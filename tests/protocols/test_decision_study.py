@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -13,6 +15,8 @@ from roadaware.errors import UsageError
 from roadaware.models.event_head.decisions import list_token_columns
 from roadaware.models.event_head.head import SCENE_FEATURES, open_head
 from roadaware.protocols.decisions import (
+    FORMAT,
+    MARKER,
     MOTION,
     PIXELS,
     PRIOR,
@@ -28,7 +32,9 @@ from roadaware.protocols.decisions import (
     count_scenes,
     count_stops,
     judge_decisions,
+    judge_removals,
     number_stops,
+    run_decision_study,
 )
 from roadaware.reports.decisions import build_decision_section, format_decision_study, list_decision_findings
 from roadaware.reports.page import report
@@ -118,6 +124,31 @@ def test_who_is_taken_away_flips_the_decision_and_others_do_not(judged_frames: J
     assert count_stops(test) == {
         "all": stops, "judged": stops, "culprit not detected": 0, "culprit out of the image": 0, "would not go on": 0,
     }  # fmt: skip
+
+
+def test_causes_for_which_it_never_decides_to_stand_are_said() -> None:
+    test = make_rows(4, 2)
+    stops = np.flatnonzero(test.action[:, 0] == STOP)
+    lights = np.isin(np.arange(len(test)), stops[stops < 40])
+    test = replace(test, kind=np.where(lights, CAUSE_KINDS.index("lights"), test.kind))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decisions, "_BATCH", 16)
+        network = fit_decisions(make_rows(4, 0), make_rows(4, 1), HEAD, epochs=1)
+    scores = np.zeros((len(test), 2, len(AV_ACTIONS)))
+    scores[:, :, MOVE] = 1
+    nowhere = judge_removals(TUBES, [network], scores, test, 0)
+    scores[~lights, :, STOP] = 2
+    found = judge_removals(TUBES, [network], scores, test, 0)
+    number = number_stops(test, test.goes)
+    counts = {"lights": len(np.unique(number[lights])), "zebra": len(np.unique(number[test.goes & ~lights]))}
+    assert min(counts.values()) > 0
+    assert {row.kind: (row.stops, row.missed) for row in found if row.kind in counts} == {
+        "lights": (0, counts["lights"]), "zebra": (counts["zebra"], 0),
+    }  # fmt: skip
+    assert {row.kind: row.missed for row in nowhere} == {
+        "all": sum(counts.values()),
+        SEVERAL: sum(counts.values()),
+    } | counts
 
 
 def test_each_stop_is_counted_once_and_says_why_it_is_not_judged() -> None:
@@ -257,6 +288,15 @@ def test_the_page_says_how_far_it_came(judged_frames: Judged) -> None:
     assert "pixels over a second" in page
     assert "class prior" in format_decision_study(study)
     assert study.as_dict()["rows"][0]["name"] == TUBES
+
+
+def test_a_study_of_other_towns_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    begun = json.dumps({"format": FORMAT, "towns": 5, "seeds": 1})
+    (tmp_path / MARKER).write_text(begun)
+    with pytest.raises(UsageError, match="learns from 5 towns, and 4 are asked for; name another folder"):
+        run_decision_study(tmp_path, towns=4)
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER]
+    assert (tmp_path / MARKER).read_text() == begun
 
 
 def test_too_few_towns_are_refused() -> None:

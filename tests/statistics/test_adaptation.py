@@ -174,6 +174,16 @@ def test_what_is_no_probability_outcome_or_state_is_refused() -> None:
         AdaptiveConformal((0.5, 0.1))
     with pytest.raises(ValueError, match="alpha"):
         AdaptiveConformal(HELD, alpha=1.0)
+    for said, labels in (
+        ([0.2, np.nan], [0, 1]),
+        ([20, 80], [0, 1]),
+        ([0.2, 0.8], [0, 2]),
+        ([0.2, 0.8], [0, 0.5]),
+    ):
+        with pytest.raises(ValueError, match=r"lie in \[0, 1\], and every label be 0 or 1"):
+            AdaptivePredictor.calibrate(said, labels)
+    with pytest.raises(ValueError, match="rising"):
+        AdaptiveConformal((0.1, math.nan))
     with pytest.raises(ValueError, match="n > 0"):
         AdaptiveConformal.calibrate([], [])
     for held in ((), ((),), ((1.0,), (1.0, 2.0)), ((math.nan,),)):

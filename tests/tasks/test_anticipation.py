@@ -66,6 +66,20 @@ def test_what_comes_later_changes_nothing_that_was_said(
         assert one.equals(two)
 
 
+def test_frames_ahead_are_counted_by_the_times_of_frames_where_the_rate_is_not_known(
+    future: dict[float, Predictions], detections: Predictions
+) -> None:
+    timed = detections.with_tables(
+        videos=detections.videos.with_columns(fps=pl.lit(None, pl.Float32)),
+        frames=detections.frames.with_columns(t_s=(pl.col("frame") / 16).cast(pl.Float32)),
+    )
+    for horizon_s, found in anticipate(timed).items():
+        ahead = found.boxes["frame"].to_numpy() / 16 - found.boxes["ready_s"].to_numpy()
+        np.testing.assert_allclose(ahead, horizon_s, atol=1e-5)
+    untimed = anticipate(timed.with_tables(frames=detections.frames))
+    assert untimed[1.0].boxes.equals(future[1.0].boxes)
+
+
 def test_they_are_judged_as_any_predictions(future: dict[float, Predictions], scenes: Scenes) -> None:
     found = evaluate(
         future[0.5],
@@ -85,7 +99,14 @@ def test_what_cannot_be_anticipated_is_refused(detections: Predictions, scenes: 
     with pytest.raises(UsageError, match="size of video"):
         anticipate(detections.with_tables(videos=detections.videos.drop("width_px", "height_px")))
     nobody = detections.with_tables(boxes=detections.boxes.clear())
-    assert all(found.boxes.is_empty() for found in anticipate(nobody).values())
+    for found in anticipate(nobody).values():
+        assert found.boxes.is_empty()
+        assert {"ready_s", "score", "scores"} <= set(found.boxes.columns)
+        # What nobody expected was missed.
+        judged = evaluate(
+            found, scenes, DetectionConfig.default(), frame_thresholds=(0.5,), video_thresholds=(0.2,)
+        )
+        assert judged.value("frame_map@0.5:action") == 0
     short = {"n_frames": 8}
     ended = detections.with_tables(
         boxes=detections.boxes.filter(pl.col("frame") < 8),

@@ -20,7 +20,15 @@ from roadaware.models.trajectory.mixture import (
     mixture_loss,
 )
 from roadaware.models.trajectory.motion import Extrapolation, Kalman, States, extrapolate, filter_states
-from roadaware.protocols.trajectories import FLOORS, MIXTURE, SINGLE, deal_folds, run_trajectory_study
+from roadaware.protocols.trajectories import (
+    FLOORS,
+    MIXTURE,
+    SINGLE,
+    _Part,
+    _Work,
+    deal_folds,
+    run_trajectory_study,
+)
 from roadaware.reports.page import report
 from roadaware.reports.trajectories import build_trajectory_section, decide, format_trajectory_study
 from roadaware.scenes.tables import Meta, Scenes
@@ -331,6 +339,22 @@ def test_the_study_runs_goes_on_and_is_drawn(tmp_path: Path) -> None:
         run_trajectory_study(tmp_path / "run", jaad=tracks(), **{**given, "recipe": QUICK})  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no set"):
         run_trajectory_study(tmp_path / "none")
+
+
+def test_a_network_that_began_anew_is_not_taken_for_one_that_goes_on(tmp_path: Path) -> None:
+    quick = PathRecipe(components=2, hidden=8, updates=2, batch=8, checks=1)
+    part = _Part.cut(tracks(1, frames=40, fps=10.0), WindowProtocol())
+
+    def work() -> _Work:
+        return _Work(tmp_path, (0,), TrajectoryConfig(), 0, None, 1)
+
+    alone = work().fit("KITTI fold 0", part, part, quick)
+    assert work().fit("KITTI fold 0", part, part, quick)[0].facts == alone[0].facts
+    with pytest.raises(InputError, match="with or without JAAD's"):
+        work().fit("KITTI fold 0", part, part, quick, alone)
+    assert work().fit("KITTI fold 1", part, part, quick, alone)[0].facts["onward"]
+    with pytest.raises(InputError, match="with or without JAAD's"):
+        work().fit("KITTI fold 1", part, part, quick)
 
 
 def test_folds_hold_every_video_once() -> None:

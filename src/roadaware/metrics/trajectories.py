@@ -61,13 +61,22 @@ class Paths:
                 f"places {self.places.shape} should be (windows, steps, 2), with a scale, pedestrian, video and frame for "
                 f"each window ({sorted(lengths)} found) and a time for each step ({len(self.t_s)} found)"
             )
-        if self.boxes is not None and self.boxes.shape != (n, m, 4):
-            raise InputError(f"boxes {self.boxes.shape} should be {(n, m, 4)}")
+        if self.boxes is not None:
+            _check_boxes(self.boxes, (n, m, 4))
+        if not (np.isfinite(self.t_s).all() and (np.diff(self.t_s, prepend=0.0) > 0).all()):
+            raise InputError("times of the steps should be seconds above 0, each later than the one before")
         if not (np.isfinite(self.places).all() and np.isfinite(self.scale).all() and (self.scale > 0).all()):
             raise InputError("places should be finite, and scales finite and above 0")
 
     def __len__(self) -> int:
         return len(self.places)
+
+
+def _check_boxes(boxes: Floats, shape: tuple[int, ...]) -> None:
+    if boxes.shape != shape or not np.isfinite(boxes).all() or (boxes[..., 2:] < boxes[..., :2]).any():
+        raise InputError(
+            f"boxes {boxes.shape} should be {shape}: finite corners x1, y1, x2, y2 of each window and step"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +158,13 @@ def judge_paths(forecast: Forecast, truth: Paths, config: TrajectoryConfig | Non
         )
     if (forecast.boxes is None) != (truth.boxes is None):
         raise InputError("boxes are predicted and known, or neither")
+    if forecast.boxes is not None:
+        _check_boxes(forecast.boxes, (n, m, 4))
+    if max(config.horizons_s) > truth.t_s[-1] + np.diff(truth.t_s, prepend=0.0).max():
+        raise InputError(
+            f"horizons {config.horizons_s} s lie beyond the last step, {truth.t_s[-1]:g} s",
+            hint="ask for earlier ones: TrajectoryConfig(horizons_s=...)",
+        )
     scale = truth.scale[:, None]
     error = np.linalg.norm(mixture.centre - truth.places, axis=-1)
     each = np.linalg.norm(mixture.mean - truth.places[:, None], axis=-1)

@@ -38,7 +38,7 @@ from roadaware.protocols.event_domains import (
     simulate_domains,
 )
 from roadaware.statistics.adaptation import average_accuracy, backward_transfer, forgetting, forward_transfer
-from roadaware.statistics.intervals import Units
+from roadaware.statistics.intervals import Units, select_interval_method
 from roadaware.training.events.detector_heads import collect_truth, match_labels
 from roadaware.training.events.online import MOST_STATE, ContinualLearner, FitConfig, LearnerConfig, fit_tubes
 from roadaware.training.events.rows import (
@@ -308,8 +308,12 @@ def run_continual_study(
         "scenes_to_learn_from": counts[0] if domains is None else [len(d.train) for d in domains],
         "scenes_to_test_on": counts[1] if domains is None else [len(d.test) for d in domains],
         "memory_tubes": kept, "learner": to_dict(plan.boxes), "seeds": seeds,
-        "resamples": resamples, "every": TRAIN_EVERY, "rounds": rounds,
+        # States keep accuracy under the weightings of one method of intervals, and both have a number of resamples.
+        "resamples": draws if select_interval_method(draws) == "jackknife" else f"percentile:{draws}",
+        "every": TRAIN_EVERY, "rounds": rounds,
     }  # fmt: skip
+    if domains is not None:
+        settings["digest_of_tables"] = [domain.digest for domain in domains]
     if len(set(names)) < len(names):
         raise UsageError(f"experiences have a name each; got {', '.join(names)}")
     check_settings(out / MARKER, FORMAT, settings)

@@ -13,7 +13,7 @@ import numpy as np
 from roadaware.arrays import Bools, Bytes, Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import encode_json, hold_folder
+from roadaware.io.folders import encode_json, hold_folder, read_marker
 from roadaware.models.event_head.decisions import (
     WHEN,
     DecisionNetwork,
@@ -206,6 +206,7 @@ def run_decision_study(
         progress: called with what is done, how much there is, and in words.
 
     Raises:
+        UsageError: if the folder holds a study of more or fewer towns.
         InputError: if a network in the folder learnt from other scenes.
     """
     from roadaware.training.events.decisions import (
@@ -216,6 +217,13 @@ def run_decision_study(
         stack_images,
     )
 
+    begun = read_marker(out / MARKER, FORMAT)
+    # Said before scenes are simulated for networks that would then be refused one by one.
+    if begun is not None and begun.get("towns") != towns:
+        raise UsageError(
+            f"{out} holds a study that learns from {begun.get('towns')} towns, and {towns} are asked for; name another "
+            "folder, or ask for what it holds"
+        )
     events = open_head()
     with hold_folder(out):
         about = {"format": FORMAT, "towns": towns, "seeds": seeds}
@@ -418,12 +426,6 @@ def judge_removals(
     decided = scores[:, 0].argmax(axis=1) == _STOP
     rows = np.flatnonzero(caused & decided)
     stop = number_stops(test, caused)
-    if not len(rows):
-        return [
-            RemovalRow(
-                name, "all", 0, len(np.unique(stop[caused])), *(Estimate(None),) * 3, None, Estimate(None)
-            )
-        ]
     part = select_rows(test, rows)
     without = ask_networks(networks, part, part.culprit)[:, 0].argmax(axis=1) != _STOP
     rng = np.random.default_rng(0)
@@ -457,12 +459,17 @@ def judge_removals(
     chance = part.culprit.sum(axis=1) / part.filled.sum(axis=1)
     found = []
     of_kind = {"all": np.ones(len(test), np.bool_), SEVERAL: test.several > 1}
-    of_kind |= {CAUSE_KINDS[k]: test.kind == k for k in np.unique(part.kind).tolist()}
+    of_kind |= {CAUSE_KINDS[k]: test.kind == k for k in np.unique(test.kind[caused]).tolist()}
     for kind, wanted in of_kind.items():
         chosen, wanted = wanted[rows], caused & wanted
-        if not chosen.any():
-            continue
         missed = set(stop[wanted].tolist()) - set(stop[rows[chosen]].tolist())
+        if not chosen.any():
+            # Stops at none of which it decided to stand are said as well.
+            if missed or kind == "all":
+                found.append(
+                    RemovalRow(name, kind, 0, len(missed), *(Estimate(None),) * 3, None, Estimate(None))
+                )
+            continue
         flips, of = _share_by_stop(without[chosen], stop[rows[chosen]], part.scene[chosen])
         alike = chosen & compared
         same, of_same = _share_by_stop(control[alike], stop[rows[alike]], part.scene[alike])

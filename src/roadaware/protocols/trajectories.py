@@ -253,12 +253,14 @@ class _Work:
 
                 fit_paths(
                     train.states, train.future, val.states, val.future, recipe, seed,
-                    start=start[place] if start else None, facts={"set": name}, progress=report,
+                    start=start[place] if start else None, facts={"set": name, "onward": bool(start)}, progress=report,
                 ).save(path)  # fmt: skip
             held = PathPredictor.open(path)
-            if held.facts.get("recipe") != to_dict(recipe) or held.facts.get("windows") != len(train.windows):
+            made = {"recipe": to_dict(recipe), "windows": len(train.windows), "onward": bool(start)}
+            # Files of earlier versions say nothing of `onward`: they count as networks that began anew.
+            if any(held.facts.get(fact, False) != value for fact, value in made.items()):
                 raise InputError(
-                    "this network was made by another recipe or from other windows",
+                    "this network was made by another recipe, from other windows, or with or without JAAD's to go on from",
                     where=str(path),
                     hint="name another folder",
                 )

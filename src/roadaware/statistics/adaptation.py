@@ -163,7 +163,9 @@ class AdaptiveConformal:
             raise ValueError(
                 f"alpha should lie in (0, 1) and rate be 0 or more; got {self.alpha} and {self.rate}"
             )
-        if len(self.scores) < 2 or any(b < a for a, b in zip(self.scores, self.scores[1:], strict=False)):
+        if len(self.scores) < 2 or not all(
+            a <= b for a, b in zip(self.scores, self.scores[1:], strict=False)
+        ):
             raise ValueError("scores should be two or more, in rising order")
         if self.level is None:
             object.__setattr__(self, "level", self.alpha)
@@ -187,11 +189,14 @@ class AdaptiveConformal:
             kept: quantiles that are kept of the scores.
 
         Raises:
-            ValueError: if there are no samples, or shapes differ.
+            ValueError: if there are no samples, shapes differ, or a number leaves its range.
         """
-        said, labels = np.asarray(probability, dtype=np.float64), np.asarray(truth, dtype=np.int64)
+        said, labels = np.asarray(probability, dtype=np.float64), np.asarray(truth)
         if said.shape != labels.shape or said.ndim != 1 or not len(said):
             raise ValueError(f"probability {said.shape} and truth {labels.shape} should be (n,), n > 0")
+        # NaN is in no range: sets by it would hold no label, without a word.
+        if not ((said >= 0) & (said <= 1)).all() or not np.isin(labels, (0, 1)).all():
+            raise ValueError("every probability should lie in [0, 1], and every label be 0 or 1")
         own = np.where(labels == 1, 1 - said, said)
         # An order statistic each, so that a quantile is a score that was seen, or one above it.
         held = np.quantile(own, np.linspace(0, 1, kept), method="higher")

@@ -520,7 +520,7 @@ def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) 
 
 
 def list_sized_videos(predictions: Predictions) -> list[tuple[str, tuple[int, int], float | None]]:
-    """Name, width and height, and frame rate (None where it is not known) of each video.
+    """Name, width and height, and frame rate (None where neither it nor times are known) of each video.
 
     Raises:
         UsageError: if the size of a video is not known.
@@ -535,8 +535,18 @@ def list_sized_videos(predictions: Predictions) -> list[tuple[str, tuple[int, in
             raise UsageError(
                 f"the size of video {name} is not known, which events need; give --truth with its annotations"
             )
-        found.append((name, size, row.get("fps")))
+        found.append((name, size, row.get("fps") or _measure_rate(predictions.frames, name)))
     return found
+
+
+def _measure_rate(frames: pl.DataFrame, video: str) -> float | None:
+    """Frames a second, by the times of the frames of a video; None where fewer than two have one."""
+    if "t_s" not in frames.columns:
+        return None
+    timed = frames.filter(pl.col("video").cast(pl.String) == video).drop_nulls("t_s").sort("frame")
+    if len(timed) < 2 or timed["t_s"][-1] <= timed["t_s"][0]:
+        return None
+    return float((timed["frame"][-1] - timed["frame"][0]) / (timed["t_s"][-1] - timed["t_s"][0]))
 
 
 def iterate_labelled(
@@ -595,7 +605,7 @@ def anticipate_events(
 
     Args:
         predictions: detections of agents with `score` and dense `scores`, not linked; `videos` with sizes, and frame rates
-            (12 where they are not known).
+            (by the times of `frames` where they are not known, 12 without).
         events: says what holds now.
         head: says what is expected.
         linker: links the detections.
@@ -615,15 +625,6 @@ def anticipate_events(
         raise UsageError(
             f"the predictions have {len(predictions.tubes)} tubes; events are anticipated of detections"
         )
-    if predictions.boxes.is_empty():
-        return {horizon_s: Predictions(videos=predictions.videos) for horizon_s in head.horizons_s}
-    if lacking := [name for name in ("score", "scores") if name not in predictions.boxes.columns]:
-        raise UsageError(f"detections need {' and '.join(lacking)}: agentness and dense class scores")
-    kinds = dict(get_score_layout(predictions.meta, "boxes").kinds)
-    labeller, velocity = EventLabeller(events, kinds, linker), ConstantVelocity()
-    lengths = {}
-    if "n_frames" in predictions.videos.columns:
-        lengths = dict(predictions.videos.select(pl.col("video").cast(pl.String), "n_frames").iter_rows())
     wanted = {
         kind: [
             k for k, name in enumerate(names) if vocabularies is None or name in vocabularies.get(kind, ())
@@ -633,7 +634,31 @@ def anticipate_events(
     for kind, places in wanted.items():
         if not places:
             raise UsageError(f"none of the labels of {kind} that are wanted is one of the head's")
-    parts: dict[float, list[pl.DataFrame]] = {horizon_s: [] for horizon_s in head.horizons_s}
+    named = {
+        "agentness": ("agentness",),
+        "action": tuple(head.actions[k] for k in wanted["action"]),
+        "location": tuple(head.locations[k] for k in wanted["location"]),
+    }
+    meta = set_score_layout(Meta(dataset=predictions.meta.dataset, vocabularies=named), "boxes", KINDS)
+    # Where nothing is expected the tables say so with the same columns.
+    none = pl.DataFrame(
+        schema={
+            "video": pl.String, "frame": pl.Int64, **dict.fromkeys(CORNERS, pl.Float64), "score": pl.Float32,
+            "scores": pl.Array(pl.Float32, 1 + sum(map(len, wanted.values()))), "ready_s": pl.Float64, "path": pl.Int64,
+        }
+    )  # fmt: skip
+    parts = {horizon_s: [none] for horizon_s in head.horizons_s}
+    if predictions.boxes.is_empty():
+        return {
+            horizon_s: _build(held, predictions.videos, meta, linker) for horizon_s, held in parts.items()
+        }
+    if lacking := [name for name in ("score", "scores") if name not in predictions.boxes.columns]:
+        raise UsageError(f"detections need {' and '.join(lacking)}: agentness and dense class scores")
+    kinds = dict(get_score_layout(predictions.meta, "boxes").kinds)
+    labeller, velocity = EventLabeller(events, kinds, linker), ConstantVelocity()
+    lengths = {}
+    if "n_frames" in predictions.videos.columns:
+        lengths = dict(predictions.videos.select(pl.col("video").cast(pl.String), "n_frames").iter_rows())
     first_path = 0
     for video, size, fps in list_sized_videos(predictions):
         labeller.reset()
@@ -680,19 +705,11 @@ def anticipate_events(
                     )
                 )  # fmt: skip
         first_path += most + 1
-    named = {
-        "agentness": ("agentness",),
-        "action": tuple(head.actions[k] for k in wanted["action"]),
-        "location": tuple(head.locations[k] for k in wanted["location"]),
-    }
-    meta = set_score_layout(Meta(dataset=predictions.meta.dataset, vocabularies=named), "boxes", KINDS)
     return {horizon_s: _build(held, predictions.videos, meta, linker) for horizon_s, held in parts.items()}
 
 
 def _build(parts: list[pl.DataFrame], videos: pl.DataFrame, meta: Meta, linker: LinkerConfig) -> Predictions:
     """The tables of one horizon."""
-    if not parts:
-        return Predictions(videos=videos, meta=meta)
     rows = pl.concat(parts)
     _, path = np.unique(rows["path"].to_numpy(), return_inverse=True)
     boxes = rows.drop("path").with_columns(box=pl.int_range(pl.len()))
