@@ -26,7 +26,7 @@ from roadaware.reports.continual import build_continual_section, describe_aim, f
 from roadaware.reports.countries import build_countries_section, format_countries_study
 from roadaware.reports.page import report
 from roadaware.scenes.tables import Scenes
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.statistics.intervals import PercentileResamples
 from roadaware.training.events.online import FitConfig, LearnerConfig
 from roadaware.training.events.rows import AV_LABELS, LABELS, TubeRows, read_table_truths
 
@@ -144,10 +144,10 @@ def test_a_continual_study_of_tables_goes_on_and_is_drawn(domains: list[EventDom
     assert describe_aim(found) in text
     assert "Accuracy after each experience" in page
     with pytest.raises(UsageError, match="memory tubes 20, and 21"):
-        run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=21, draws=9)
+        run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=21, resamples=9)
     with pytest.raises(UsageError, match="resamples 9, and percentile:9"):
         run_continual_study(
-            tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, draws=PercentileDraws(9)
+            tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, resamples=PercentileResamples(9)
         )
     # Tables of as many videos, of which one box is another: what was learnt from the old ones is not gone on from.
     truth = domains[1].test[0]
@@ -156,7 +156,9 @@ def test_a_continual_study_of_tables_goes_on_and_is_drawn(domains: list[EventDom
         test=(replace(truth, box=truth.box + (truth.tube == truth.tube[0])[:, None]), *domains[1].test[1:]),
     )
     with pytest.raises(UsageError, match=r"holds a study with digest of tables .*name another folder"):
-        run_continual_study(tmp_path / "a", domains=[domains[0], other], seeds=1, memory_tubes=20, draws=9)
+        run_continual_study(
+            tmp_path / "a", domains=[domains[0], other], seeds=1, memory_tubes=20, resamples=9
+        )
     gone.write_bytes(b"nothing")
     with pytest.raises(DamagedError, match="state of a learner"):
         run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, resamples=9)

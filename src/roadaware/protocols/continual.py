@@ -309,7 +309,7 @@ def run_continual_study(
         "scenes_to_test_on": counts[1] if domains is None else [len(d.test) for d in domains],
         "memory_tubes": kept, "learner": to_dict(plan.boxes), "seeds": seeds,
         # States keep accuracy under the weightings of one method of intervals, and both have a number of resamples.
-        "resamples": draws if select_interval_method(draws) == "jackknife" else f"percentile:{draws}",
+        "resamples": resamples if select_interval_method(resamples) == "jackknife" else f"percentile:{resamples}",
         "every": TRAIN_EVERY, "rounds": rounds,
     }  # fmt: skip
     if domains is not None:

@@ -271,7 +271,9 @@ def test_the_order_of_videos_and_of_untied_predictions_does_not_matter() -> None
     draw = np.random.default_rng(0)
     for video in videos:
         scores = 0.1 + 0.9 * draw.permutation(len(video.predictions)) / 100
-        video.predictions = [replace(c, score=float(s)) for c, s in zip(video.predictions, scores, strict=True)]
+        video.predictions = [
+            replace(c, score=float(s)) for c, s in zip(video.predictions, scores, strict=True)
+        ]
     for config in PUBLISHED:
         expected = summary(videos, config)
         scenes, detections = scenes_of(videos[::-1]), predictions_of(videos)
