@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import av
 import numpy as np
+from av.stream import Disposition
 
 from roadaware.arrays import Floats32, Ints, Pixels
 from roadaware.errors import InputError, UsageError
@@ -55,6 +56,10 @@ _HEADS = {
     "flv": (b"FLV\1",),
     "asf": (b"\x30\x26\xb2\x75",),
 }
+# The element of Matroska that holds all others.
+_SEGMENT = b"\x18\x53\x80\x67"
+# Of entries in the index of an mp4: AVINDEX_DISCARD_FRAME of FFmpeg.
+_LEFT_OUT = 2
 # The length of a packet of MPEG-TS; each begins with G.
 _TS_PACKET = 188
 _MOST_FRAMES = 10_000_000
@@ -117,17 +122,18 @@ def open_container(path: Path, formats: str = FILMS) -> Any:
 
 
 def open_video_stream(file: Any, where: str) -> Any:
-    """The first stream of images of a container, ready to be decoded by one thread.
+    """The first stream of images of a container, ready to be decoded by one thread; a cover is none.
 
     Raises:
         NoVideoError: if there is none (`OnlySoundError` if there is sound).
         CodecError: if its codec is not known, or what it needs is damaged.
         MediaError: if its images are too large.
     """
-    if not file.streams.video:
+    films = (each for each in file.streams.video if not each.disposition & Disposition.attached_pic)
+    stream = next(films, None)
+    if stream is None:
         kind, what = (OnlySoundError, "sound only") if file.streams.audio else (NoVideoError, "none")
         raise kind(f"expected a video stream, found {what}", where=where)
-    stream = file.streams.video[0]
     if stream.codec_context is not None:
         width, height = int(stream.width or 0), int(stream.height or 0)
         if not 0 < width * height <= MAX_PIXELS:
@@ -149,6 +155,23 @@ def open_audio_stream(file: Any, where: str) -> Any:
     return file.streams.audio[0]
 
 
+def iterate_packets(file: Any, stream: Any) -> Iterator[Any]:
+    """Packets of a stream, up to where its clock goes back as where another file was appended to it.
+
+    Raises:
+        BROKEN: what PyAV raises about its content; a ValueError where the clock goes back.
+    """
+    latest, late = None, 1 / (stream.time_base or 1)
+    for packet in file.demux(stream):
+        if packet.dts is not None:
+            if latest is not None and packet.dts < latest - late:
+                raise ValueError(
+                    "its times begin anew, as of files that were joined byte by byte: give them one by one"
+                )
+            latest = packet.dts if latest is None else max(latest, packet.dts)
+        yield packet
+
+
 def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str]:
     """Times of all frames in order, how many have one, and what broke the file before its end, if anything.
 
@@ -163,16 +186,54 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
         times.extend(
             packet.pts
             # Twice: packets without a time are passed over, and must not make the loop endless.
-            for packet in islice(file.demux(stream), 2 * _MOST_FRAMES)
+            for packet in islice(iterate_packets(file, stream), 2 * _MOST_FRAMES)
             if packet.size and packet.pts is not None and not packet.is_discard
         )
     except BROKEN as error:
         broken = format_decoder_error(error)
     if len(times) > _MOST_FRAMES:
         raise MediaError(f"more than {_MOST_FRAMES:,} frames; cut the video into several", where=where)
+    if not broken and (missing := _count_missing_bytes(file)) > 0:
+        broken = f"{missing:,} bytes are missing at its end"
     found = np.frombuffer(times, dtype=np.int64) if times else np.zeros(0, dtype=np.int64)
     # Packets come in the order of decoding; numbers count the order of the times.
     return np.unique(found), len(times), broken
+
+
+def count_promised_frames(file: Any, stream: Any, times: Ints) -> int:
+    """How many frames a file says that it shows; 0 where it does not say.
+
+    Args:
+        file: a container.
+        stream: its video stream.
+        times: of its frames, as `read_frame_times` found them.
+    """
+    stated, kind = int(stream.frames or 0), str(file.format.name)
+    if kind == "avi" and len(times) and stated <= times[-1] + 1:
+        # It counts empty chunks, too, which stand for a frame that is shown again; so do its times.
+        return len(times)
+    if kind.startswith("mov"):
+        # It counts frames, too, that an edit list leaves out, as of a video that was trimmed.
+        return min(stated, sum(not entry.flags & _LEFT_OUT for entry in stream.index_entries))
+    return stated
+
+
+def _count_missing_bytes(file: Any) -> int:
+    """By how many bytes a mkv or webm is shorter than it says; 0 of others, and where it does not say.
+
+    FFmpeg takes the end of such a file for that of the video.
+    """
+    if "matroska" not in str(file.format.name):
+        return 0
+    path = Path(str(file.name).removeprefix("file:"))
+    head = read_media_head(path)
+    at = head.find(_SEGMENT) + len(_SEGMENT)
+    # The first bit that is set says how many bytes hold the size.
+    n_bytes = 9 - head[at].bit_length()
+    size = int.from_bytes(head[at : at + n_bytes], "big") - (1 << 7 * n_bytes)
+    # All bits set: the size was not known yet.
+    known = at >= len(_SEGMENT) and size < (1 << 7 * n_bytes) - 1
+    return at + n_bytes + size - path.stat().st_size if known else 0
 
 
 def get_time_base(stream: Any, where: str) -> float:
@@ -563,7 +624,7 @@ class VideoReader:
         times, count, broken = read_frame_times(self._file, self._stream, self.where)
         if broken:
             raise CutOffError(f"broken: {broken}", where=self.where, hint=CUT)
-        promised = int(self._stream.frames or 0)
+        promised = count_promised_frames(self._file, self._stream, times)
         if count < promised:
             message = f"{count} frames of {promised} are there"
             raise CutOffError(message, where=self.where, hint=CUT)
