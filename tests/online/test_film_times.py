@@ -11,11 +11,14 @@ import av
 import numpy as np
 import pytest
 from av.stream import Disposition
-from online_stubs import FakeClock
+from online_stubs import FakeClock, Listed, Scripted, kept_run, one_car, picture
 
 from roadaware.io.video import CutOffError, OnlySoundError, VideoReader
 from roadaware.online.frames import Ending
 from roadaware.online.video_files import Thinning, VideoFile
+from roadaware.reports import watch_page
+from roadaware.reports.live_drawing import draw_crowd_film
+from roadaware.reports.watch_page import Moment
 
 
 def _film(path: Path, ticks: Sequence[int] = range(24), codec: str = "mpeg4") -> Path:
@@ -115,6 +118,46 @@ def test_a_cover_is_no_film(tmp_path: Path) -> None:
         file.mux(sound.encode(None))  # type: ignore[attr-defined]
     with pytest.raises(OnlySoundError, match="sound only"):
         VideoFile(path, FakeClock())
+
+
+def test_a_rate_that_the_times_do_not_have_is_not_believed(tmp_path: Path) -> None:
+    path = _film(tmp_path / "slow.mkv", range(0, 96, 4))  # its header says 24
+    with VideoReader(path) as reader:
+        assert reader.fps == pytest.approx(6, rel=0.01)
+
+
+@pytest.mark.parametrize(("fps", "gap"), [(12.0, 0), (240.0, 0), (0.05, 0), (12.0, 600)])
+def test_the_page_shows_moments_as_they_were_in_the_video(tmp_path: Path, fps: float, gap: int) -> None:
+    """Of fast films, slow ones, and behind a pause that the video leaves out."""
+    clock, folder = FakeClock(), tmp_path / "run"
+    numbers = [*range(8), *range(8 + gap, 16 + gap)]
+    source = Listed(numbers, clock, fps=fps)
+    kept_run(folder, source, Scripted(one_car), clock)
+    wanted = numbers[::3]
+    shown = watch_page._find_shown(folder, [Moment(number / fps, "", 1.0) for number in wanted])
+    with VideoReader(folder / "video.mp4") as film:
+        for number, place in zip(wanted, shown, strict=True):
+            # Of a fast film about every second frame is in the video.
+            near = range(-2, 3) if fps > 120 else (0,)
+            errors = [np.abs(film.frame(place).astype(int) - picture(number + off)).mean() for off in near]
+            assert min(errors) < 4
+
+
+def test_what_is_found_of_a_crowd_is_drawn_on_the_same_video(tmp_path: Path) -> None:
+    clock, folder = FakeClock(), tmp_path / "run"
+    source = Listed([*range(6), *range(206, 212)], clock)
+    kept_run(folder, source, Scripted(one_car), clock)
+    before = _read_images(folder / "video.mp4")
+    assert draw_crowd_film(folder, {"least": {}, "sentences": []}, fps=source.fps, width_px=64)
+    after = _read_images(folder / "video.mp4")
+    assert len(after) == len(before)
+    # What is said stands below the image.
+    assert np.abs(after[:, :48].astype(int) - before).mean() < 4
+
+
+def _read_images(path: Path) -> np.ndarray:
+    with VideoReader(path) as film:
+        return np.stack(list(film))
 
 
 @pytest.mark.parametrize(("rate", "fps"), [(24, 12), (30, 15), (12, 12), (60, 12), (30, 10)])

@@ -200,6 +200,25 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
     return np.unique(found), len(times), broken
 
 
+LIE = 0.1
+"""Share by which the rate that a file states may differ from that of its times, which are rounded."""
+
+
+def measure_rate(times: Ints, scale: float) -> float | None:
+    """Frames per second as times show; None where they show none.
+
+    Args:
+        times: (n,) of the frames, rising.
+        scale: seconds that one of their units lasts.
+    """
+    steps = np.diff(times.astype(np.float64))
+    usual, mean = (float(np.median(steps)), float(np.mean(steps))) if len(steps) else (0.0, 0.0)
+    if not min(usual, mean) > 0:  # times so large that they do not differ as numbers of the machine
+        return None
+    # Times in coarse ticks step unevenly, and their mean is right; a gap spoils the mean.
+    return 1 / ((mean if abs(mean - usual) < LIE * usual else usual) * scale)
+
+
 def count_promised_frames(file: Any, stream: Any, times: Ints) -> int:
     """How many frames a file says that it shows; 0 where it does not say.
 
@@ -558,9 +577,9 @@ class VideoReader:
 
     @property
     def fps(self) -> float | None:
-        """Frames per second on average, None where the file does not say."""
-        rate = self._stream.average_rate
-        return float(rate) if rate else None
+        """Frames per second as the file states, or as its times show where that is another rate; None of one frame."""
+        stated, shown = float(self._stream.average_rate or 0), measure_rate(self._times, self._scale)
+        return stated if stated and (shown is None or abs(stated - shown) <= LIE * shown) else shown
 
     def t_s(self, number: int) -> float:
         """When a frame is shown, in seconds on the clock of the file.

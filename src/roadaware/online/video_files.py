@@ -17,11 +17,13 @@ from roadaware.io.decoders import BROKEN, WATCHED_FILMS, format_decoder_error
 from roadaware.io.sources import to_printable
 from roadaware.io.video import (
     CUT,
+    LIE,
     EmptyMediaError,
     MediaError,
     count_promised_frames,
     get_time_base,
     iterate_packets,
+    measure_rate,
     open_container,
     open_video_stream,
     read_frame_times,
@@ -149,10 +151,6 @@ class Thinning:
         return True
 
 
-# Time stamps are rounded, and rates differ a little; by a tenth and more they are others.
-_LIE = 0.1
-
-
 class VideoFile:
     """The frames of a file, numbered in the order of their times as `io.video.VideoReader` numbers them.
 
@@ -228,16 +226,9 @@ class VideoFile:
 
     def _rate(self) -> float | None:
         """Frames per second as their times show; warns where the file states another."""
-        if len(self._times) < 2:
-            return None
-        steps = np.diff(self._times.astype(np.float64))
-        usual, mean = float(np.median(steps)), float(np.mean(steps))
-        if not min(usual, mean) > 0:  # times so large that they do not differ as numbers of the machine
-            return None
-        # Times in coarse ticks step unevenly, and their mean is right; a gap spoils the mean.
-        shows = 1 / ((mean if abs(mean - usual) < _LIE * usual else usual) * self._scale)
+        shows = measure_rate(self._times, self._scale)
         states = float(self._stream.average_rate or 0)
-        if states and abs(states - shows) > _LIE * shows:
+        if states and shows is not None and abs(states - shows) > LIE * shows:
             said = (
                 f"the file states {states:.4g} frames per second, its times show {shows:.4g}; times are used"
             )
