@@ -89,6 +89,20 @@ def test_a_cut_matroska_is_not_taken_for_whole(tmp_path: Path, name: str) -> Non
     assert _watch(path)[::2] == (shown, Ending("end"))
 
 
+def test_a_film_that_grows_while_it_is_watched_is_not_taken_for_whole(tmp_path: Path) -> None:
+    path = _film(tmp_path / "growing.ts", codec="mpeg2video")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3 // 188 * 188])
+    with contextlib.closing(VideoFile(path, FakeClock())) as video:
+        path.write_bytes(content)
+        numbers = []
+        while (frame := video.next(0, 0)) is not None:
+            numbers.append(frame.number)
+        assert numbers == list(range(video.n_frames))
+        assert video.ending is not None
+        assert (video.ending.reason, "has grown" in video.ending.message) == ("short", True)
+
+
 def test_what_was_appended_to_a_film_does_not_mix_with_it(tmp_path: Path) -> None:
     first = _film(tmp_path / "first.ts", range(30, 50), "mpeg2video")
     second = _film(tmp_path / "second.ts", range(24), "mpeg2video")

@@ -196,7 +196,7 @@ class VideoFile:
             self._scale *= self.fps / recorded_fps
             self.fps = recorded_fps
         self._ending: Ending | None = None
-        self._taken = 0
+        self._taken, self._grown = 0, False
         self._last = -1
         self._frames = self._decoded()
 
@@ -274,6 +274,9 @@ class VideoFile:
             except BROKEN as error:
                 self._broken = self._broken or format_decoder_error(error)
                 return
+            if packet.size and (packet.pts or 0) > self._times[-1] and not packet.is_discard:
+                self._grown = True
+                return
             yield packet
 
     def _number(self, frame: Any) -> int | None:
@@ -299,6 +302,9 @@ class VideoFile:
         if self._broken:
             said = f"{self._where} is broken after frame {self._last}: {to_printable(self._broken)}"
             return Ending("broken", said)
+        if self._grown:
+            said = f"{self._where} has grown since it was opened: watch it again once it is whole"
+            return Ending("short", said)
         if self._promised > self._stored:
             said = f"{self._where} ends early: {self._stored:,} frames of {self._promised:,} are there"
             return Ending("short", said)
