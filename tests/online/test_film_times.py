@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from av.stream import Disposition
 from online_stubs import FakeClock, Listed, Scripted, kept_run, one_car, picture
+from PIL import Image
 
 from roadaware.io.video import CutOffError, OnlySoundError, VideoReader
 from roadaware.online.frames import Ending
+from roadaware.online.sources import open_source
 from roadaware.online.video_files import Thinning, VideoFile
 from roadaware.reports import watch_page
 from roadaware.reports.live_drawing import draw_crowd_film
@@ -101,6 +103,16 @@ def test_a_film_that_grows_while_it_is_watched_is_not_taken_for_whole(tmp_path: 
         assert numbers == list(range(video.n_frames))
         assert video.ending is not None
         assert (video.ending.reason, "has grown" in video.ending.message) == ("short", True)
+
+
+def test_hidden_files_are_no_frames(tmp_path: Path) -> None:
+    for name in ("a1.png", "a2.png"):
+        Image.fromarray(picture(1)).save(tmp_path / name)
+        (tmp_path / f"._{name}").write_bytes(b"what a file system keeps beside it")
+    source = open_source(tmp_path)
+    frames = [source.next(0, 0), source.next(0, 0), source.next(0, 0)]
+    assert [frame and frame.number for frame in frames] == [0, 1, None]
+    assert source.outcomes.counts() == {}
 
 
 def test_what_was_appended_to_a_film_does_not_mix_with_it(tmp_path: Path) -> None:
