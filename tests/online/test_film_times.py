@@ -10,7 +10,6 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from av.stream import Disposition
 from online_stubs import FakeClock, Listed, Scripted, kept_run, one_car, picture
 from PIL import Image
 
@@ -128,6 +127,8 @@ def test_what_was_appended_to_a_film_does_not_mix_with_it(tmp_path: Path) -> Non
 
 
 def test_a_cover_is_no_film(tmp_path: Path) -> None:
+    from av.stream import Disposition  # older PyAV has none
+
     path = tmp_path / "song.m4a"
     with av.open(str(path), "w", format="mp4") as file:
         sound = file.add_stream("aac", rate=16000, layout="mono")

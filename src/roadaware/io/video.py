@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import av
 import numpy as np
-from av.stream import Disposition
 
 from roadaware.arrays import Floats32, Ints, Pixels
 from roadaware.errors import InputError, UsageError
@@ -58,8 +57,8 @@ _HEADS = {
 }
 # The element of Matroska that holds all others.
 _SEGMENT = b"\x18\x53\x80\x67"
-# Of entries in the index of an mp4: AVINDEX_DISCARD_FRAME of FFmpeg.
-_LEFT_OUT = 2
+# Of FFmpeg: AVINDEX_DISCARD_FRAME of entries in the index of an mp4, AV_DISPOSITION_ATTACHED_PIC of streams.
+_LEFT_OUT, _COVER = 2, 1 << 10
 # The length of a packet of MPEG-TS; each begins with G.
 _TS_PACKET = 188
 _MOST_FRAMES = 10_000_000
@@ -129,7 +128,7 @@ def open_video_stream(file: Any, where: str) -> Any:
         CodecError: if its codec is not known, or what it needs is damaged.
         MediaError: if its images are too large.
     """
-    films = (each for each in file.streams.video if not each.disposition & Disposition.attached_pic)
+    films = (each for each in file.streams.video if not getattr(each, "disposition", 0) & _COVER)
     stream = next(films, None)
     if stream is None:
         kind, what = (OnlySoundError, "sound only") if file.streams.audio else (NoVideoError, "none")
@@ -231,9 +230,11 @@ def count_promised_frames(file: Any, stream: Any, times: Ints) -> int:
     if kind == "avi" and len(times) and stated <= times[-1] + 1:
         # It counts empty chunks, too, which stand for a frame that is shown again; so do its times.
         return len(times)
-    if kind.startswith("mov"):
+    # Older PyAV knows no index.
+    index = getattr(stream, "index_entries", None)
+    if kind.startswith("mov") and index is not None:
         # It counts frames, too, that an edit list leaves out, as of a video that was trimmed.
-        return min(stated, sum(not entry.flags & _LEFT_OUT for entry in stream.index_entries))
+        return min(stated, sum(not entry.flags & _LEFT_OUT for entry in index))
     return stated
 
 

@@ -571,7 +571,10 @@ def _find_shown(folder: Path, moments: Sequence[Moment]) -> list[int]:
     if not moments or not path.is_file():
         return []
     try:
-        t_s = open_predictions(folder / TABLES).frames.sort("frame")["t_s"].to_numpy().astype(np.float64)
+        frames = open_predictions(folder / TABLES).frames
+        if frames.is_empty() or "t_s" not in frames.columns:
+            return []
+        t_s = frames.sort("frame")["t_s"].to_numpy().astype(np.float64)
         with VideoReader(path) as film:
             first = find_first_shown(t_s, film.fps or _USUAL_FPS)
             # Tables hold single precision.
