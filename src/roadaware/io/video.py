@@ -248,12 +248,14 @@ def _count_missing_bytes(file: Any) -> int:
     path = Path(str(file.name).removeprefix("file:"))
     head = read_media_head(path)
     at = head.find(_SEGMENT) + len(_SEGMENT)
+    if not len(_SEGMENT) <= at < len(head):
+        return 0
     # The first bit that is set says how many bytes hold the size.
     n_bytes = 9 - head[at].bit_length()
     size = int.from_bytes(head[at : at + n_bytes], "big") - (1 << 7 * n_bytes)
     # All bits set: the size was not known yet.
-    known = at >= len(_SEGMENT) and size < (1 << 7 * n_bytes) - 1
-    return at + n_bytes + size - path.stat().st_size if known else 0
+    known = size < (1 << 7 * n_bytes) - 1
+    return at + n_bytes + size - int(file.size) if known else 0
 
 
 def get_time_base(stream: Any, where: str) -> float:
