@@ -13,7 +13,7 @@ import pytest
 from online_stubs import FakeClock, Listed, Scripted, kept_run, one_car, picture
 from PIL import Image
 
-from roadaware.io.video import CutOffError, OnlySoundError, VideoReader
+from roadaware.io.video import CutOffError, MediaError, OnlySoundError, VideoReader
 from roadaware.online.frames import Ending
 from roadaware.online.sources import open_source
 from roadaware.online.video_files import Thinning, VideoFile
@@ -88,6 +88,15 @@ def test_a_cut_matroska_is_not_taken_for_whole(tmp_path: Path, name: str) -> Non
     at = content.index(b"\x18\x53\x80\x67") + 4
     path.write_bytes(content[:at] + b"\x01" + b"\xff" * 7 + content[at + 8 : len(content) * 2 // 3])
     assert _watch(path)[::2] == (shown, Ending("end"))
+
+
+def test_a_film_of_another_form_is_not_said_to_be_none(tmp_path: Path) -> None:
+    path = _film(tmp_path / "film.avi")
+    with pytest.raises(MediaError, match="a video of another form; mp4"):
+        VideoReader(path)
+    path.write_text("no film")
+    with pytest.raises(MediaError, match="not a video; mp4"):
+        VideoReader(path)
 
 
 def test_a_film_that_grows_while_it_is_watched_is_not_taken_for_whole(tmp_path: Path) -> None:

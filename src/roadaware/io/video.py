@@ -117,6 +117,9 @@ def open_container(path: Path, formats: str = FILMS) -> Any:
                 f"no whole video: {format_decoder_error(error)}", where=where, hint=CUT
             ) from error
         kinds = ", ".join(_KINDS.get(each, each) for each in formats.split(","))
+        if _like_film(head, WATCHED_FILMS):
+            hint = "write it as one of these: ffmpeg -i IN -c copy OUT.mp4"
+            raise MediaError(f"a video of another form; {kinds} are read", where=where, hint=hint) from error
         raise MediaError(f"not a video; {kinds} are read", where=where) from error
 
 
