@@ -308,7 +308,7 @@ def test_what_is_no_video_is_named(tmp_path, whole) -> None:
     (tmp_path / "list2.mp4").write_text(f"ffconcat version 1.0\nfile '{whole}'\n")
     refused(MediaError, "list2.mp4", "not a video")
     Image.fromarray(picture(0)).save(tmp_path / "a.gif")
-    refused(MediaError, "a.gif", "not a video")
+    refused(MediaError, "a.gif", "a video of another form")
     (tmp_path / "folder.mp4").mkdir()
     refused(InputError, "folder.mp4", "folder")
     os.mkfifo(tmp_path / "pipe.mp4")

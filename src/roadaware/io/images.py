@@ -119,12 +119,18 @@ def _decode_image(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | Non
             # Three channels of an image, some rows at a time: whole copies would take several times
             # its memory
             image.load()
+            # Of 16 bits, as which Pillow opens all of its PGM that are deeper than 8; it would cut them at 255.
+            deep = image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM")
+            if image.mode in ("I", "F") and not deep:
+                raise InputError("its pixels have 32 bits, of which nobody knows what is white")
             width, height = image.size
             made = np.empty((height, width, 3), dtype=np.uint8)
             step = max(1, _ROWS_PIXELS // width)
             for top in range(0, height, step):
                 rows = image.crop((0, top, width, min(height, top + step)))
-                made[top : top + step] = rows.convert("RGB")
+                made[top : top + step] = (
+                    (np.asarray(rows) >> 8)[..., np.newaxis] if deep else rows.convert("RGB")
+                )
             return made, parts.orientation
     except InputError as error:
         message = f"no whole {_format_names(formats)}: {error.message}"

@@ -55,6 +55,10 @@ _HEADS = {
     "flv": (b"FLV\1",),
     "asf": (b"\x30\x26\xb2\x75",),
 }
+# The element of Matroska that holds all others.
+_SEGMENT = b"\x18\x53\x80\x67"
+# Of FFmpeg: AVINDEX_DISCARD_FRAME of entries in the index of an mp4, AV_DISPOSITION_ATTACHED_PIC of streams.
+_LEFT_OUT, _COVER = 2, 1 << 10
 # The length of a packet of MPEG-TS; each begins with G.
 _TS_PACKET = 188
 _MOST_FRAMES = 10_000_000
@@ -113,21 +117,25 @@ def open_container(path: Path, formats: str = FILMS) -> Any:
                 f"no whole video: {format_decoder_error(error)}", where=where, hint=CUT
             ) from error
         kinds = ", ".join(_KINDS.get(each, each) for each in formats.split(","))
+        if _like_film(head, WATCHED_FILMS):
+            hint = "write it as one of these: ffmpeg -i IN -c copy OUT.mp4"
+            raise MediaError(f"a video of another form; {kinds} are read", where=where, hint=hint) from error
         raise MediaError(f"not a video; {kinds} are read", where=where) from error
 
 
 def open_video_stream(file: Any, where: str) -> Any:
-    """The first stream of images of a container, ready to be decoded by one thread.
+    """The first stream of images of a container, ready to be decoded by one thread; a cover is none.
 
     Raises:
         NoVideoError: if there is none (`OnlySoundError` if there is sound).
         CodecError: if its codec is not known, or what it needs is damaged.
         MediaError: if its images are too large.
     """
-    if not file.streams.video:
+    films = (each for each in file.streams.video if not getattr(each, "disposition", 0) & _COVER)
+    stream = next(films, None)
+    if stream is None:
         kind, what = (OnlySoundError, "sound only") if file.streams.audio else (NoVideoError, "none")
         raise kind(f"expected a video stream, found {what}", where=where)
-    stream = file.streams.video[0]
     if stream.codec_context is not None:
         width, height = int(stream.width or 0), int(stream.height or 0)
         if not 0 < width * height <= MAX_PIXELS:
@@ -149,6 +157,23 @@ def open_audio_stream(file: Any, where: str) -> Any:
     return file.streams.audio[0]
 
 
+def iterate_packets(file: Any, stream: Any) -> Iterator[Any]:
+    """Packets of a stream, up to where its clock goes back as where another file was appended to it.
+
+    Raises:
+        BROKEN: what PyAV raises about its content; a ValueError where the clock goes back.
+    """
+    latest, late = None, 1 / (stream.time_base or 1)
+    for packet in file.demux(stream):
+        if packet.dts is not None:
+            if latest is not None and packet.dts < latest - late:
+                raise ValueError(
+                    "its times begin anew, as of files that were joined byte by byte: give them one by one"
+                )
+            latest = packet.dts if latest is None else max(latest, packet.dts)
+        yield packet
+
+
 def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str]:
     """Times of all frames in order, how many have one, and what broke the file before its end, if anything.
 
@@ -163,16 +188,77 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
         times.extend(
             packet.pts
             # Twice: packets without a time are passed over, and must not make the loop endless.
-            for packet in islice(file.demux(stream), 2 * _MOST_FRAMES)
+            for packet in islice(iterate_packets(file, stream), 2 * _MOST_FRAMES)
             if packet.size and packet.pts is not None and not packet.is_discard
         )
     except BROKEN as error:
         broken = format_decoder_error(error)
     if len(times) > _MOST_FRAMES:
         raise MediaError(f"more than {_MOST_FRAMES:,} frames; cut the video into several", where=where)
+    if not broken and (missing := _count_missing_bytes(file)) > 0:
+        broken = f"{missing:,} bytes are missing at its end"
     found = np.frombuffer(times, dtype=np.int64) if times else np.zeros(0, dtype=np.int64)
     # Packets come in the order of decoding; numbers count the order of the times.
     return np.unique(found), len(times), broken
+
+
+LIE = 0.1
+"""Share by which the rate that a file states may differ from that of its times, which are rounded."""
+
+
+def measure_rate(times: Ints, scale: float) -> float | None:
+    """Frames per second as times show; None where they show none.
+
+    Args:
+        times: (n,) of the frames, rising.
+        scale: seconds that one of their units lasts.
+    """
+    steps = np.diff(times.astype(np.float64))
+    usual, mean = (float(np.median(steps)), float(np.mean(steps))) if len(steps) else (0.0, 0.0)
+    if not min(usual, mean) > 0:  # times so large that they do not differ as numbers of the machine
+        return None
+    # Times in coarse ticks step unevenly, and their mean is right; a gap spoils the mean.
+    return 1 / ((mean if abs(mean - usual) < LIE * usual else usual) * scale)
+
+
+def count_promised_frames(file: Any, stream: Any, times: Ints) -> int:
+    """How many frames a file says that it shows; 0 where it does not say.
+
+    Args:
+        file: a container.
+        stream: its video stream.
+        times: of its frames, as `read_frame_times` found them.
+    """
+    stated, kind = int(stream.frames or 0), str(file.format.name)
+    if kind == "avi" and len(times) and stated <= times[-1] + 1:
+        # It counts empty chunks, too, which stand for a frame that is shown again; so do its times.
+        return len(times)
+    # Older PyAV knows no index.
+    index = getattr(stream, "index_entries", None)
+    if kind.startswith("mov") and index is not None:
+        # It counts frames, too, that an edit list leaves out, as of a video that was trimmed.
+        return min(stated, sum(not entry.flags & _LEFT_OUT for entry in index))
+    return stated
+
+
+def _count_missing_bytes(file: Any) -> int:
+    """By how many bytes a mkv or webm is shorter than it says; 0 of others, and where it does not say.
+
+    FFmpeg takes the end of such a file for that of the video.
+    """
+    if "matroska" not in str(file.format.name):
+        return 0
+    path = Path(str(file.name).removeprefix("file:"))
+    head = read_media_head(path)
+    at = head.find(_SEGMENT) + len(_SEGMENT)
+    if not len(_SEGMENT) <= at < len(head):
+        return 0
+    # The first bit that is set says how many bytes hold the size.
+    n_bytes = 9 - head[at].bit_length()
+    size = int.from_bytes(head[at : at + n_bytes], "big") - (1 << 7 * n_bytes)
+    # All bits set: the size was not known yet.
+    known = size < (1 << 7 * n_bytes) - 1
+    return at + n_bytes + size - int(file.size) if known else 0
 
 
 def get_time_base(stream: Any, where: str) -> float:
@@ -497,9 +583,9 @@ class VideoReader:
 
     @property
     def fps(self) -> float | None:
-        """Frames per second on average, None where the file does not say."""
-        rate = self._stream.average_rate
-        return float(rate) if rate else None
+        """Frames per second as the file states, or as its times show where that is another rate; None of one frame."""
+        stated, shown = float(self._stream.average_rate or 0), measure_rate(self._times, self._scale)
+        return stated if stated and (shown is None or abs(stated - shown) <= LIE * shown) else shown
 
     def t_s(self, number: int) -> float:
         """When a frame is shown, in seconds on the clock of the file.
@@ -563,7 +649,7 @@ class VideoReader:
         times, count, broken = read_frame_times(self._file, self._stream, self.where)
         if broken:
             raise CutOffError(f"broken: {broken}", where=self.where, hint=CUT)
-        promised = int(self._stream.frames or 0)
+        promised = count_promised_frames(self._file, self._stream, times)
         if count < promised:
             message = f"{count} frames of {promised} are there"
             raise CutOffError(message, where=self.where, hint=CUT)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.io.video import NoSoundError, VideoWriter, read_sound
 
@@ -171,6 +172,17 @@ class Film:
         if not self._warned:
             self._warned = True
             self._silent(f"the video is silent, its sound cannot be read: {why}")
+
+
+def find_first_shown(t_s: Floats, fps: float) -> Ints:
+    """At which frame of the video of a watch each of its frames begins to be shown.
+
+    Args:
+        t_s: (n,) times of the frames, rising.
+        fps: of the video.
+    """
+    held_s = np.minimum(np.diff(t_s, prepend=t_s[:1]), _STILL_S)
+    return np.floor(np.cumsum(held_s) * fps + 0.5).astype(np.int64)
 
 
 def pad_to_even(image: Pixels) -> Pixels:

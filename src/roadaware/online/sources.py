@@ -34,7 +34,12 @@ def list_image_paths(name: str) -> list[Path]:
         InputError: if there are none.
     """
     try:
-        found = [path for path in _list_pattern(Path(name)) if path.suffix.lower() in _ENDINGS]
+        # Hidden files are those of systems, such as the "._1.jpg" that macOS puts beside an image.
+        found = [
+            path
+            for path in _list_pattern(Path(name))
+            if path.suffix.lower() in _ENDINGS and not path.name.startswith(".")
+        ]
     except (OSError, ValueError, NotImplementedError) as error:
         raise build_read_error(error, to_printable(name)) from error
     if not found:

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ from roadaware.io.decoders import BROKEN, WATCHED_FILMS, format_decoder_error
 from roadaware.io.sources import to_printable
 from roadaware.io.video import (
     CUT,
+    LIE,
     EmptyMediaError,
     MediaError,
+    count_promised_frames,
     get_time_base,
+    iterate_packets,
+    measure_rate,
     open_container,
     open_video_stream,
     read_frame_times,
@@ -110,6 +115,10 @@ class Timeline:
         return number, t_s
 
 
+# Of the step between frames: so much earlier than it is due a frame is taken.
+_EARLY = 0.25
+
+
 class Thinning:
     """Selects frames evenly in time, at most so many a second.
 
@@ -125,23 +134,21 @@ class Thinning:
 
     def __init__(self, fps: float | None) -> None:
         self._period_s = 1 / fps if fps else 0.0
-        self._due_s = 0.0
+        self._due_s, self._last_s = 0.0, 0.0
 
     def takes(self, t_s: float) -> bool:
         """Whether a frame is taken; to be called frame after frame."""
         if not self._period_s:
             return True
-        # Sums of periods miss round times by the last bits.
-        if t_s < self._due_s - 1e-6:
+        # Times of files are rounded, to milliseconds in many, and those of cameras jitter.
+        early_s = 1e-6 + _EARLY * (t_s - self._last_s)
+        self._last_s = t_s
+        if t_s < self._due_s - early_s:
             return False
         # What a gap has cost is not made up for by a burst.
         late = t_s > self._due_s + self._period_s
         self._due_s = (t_s if late else self._due_s) + self._period_s
         return True
-
-
-# Time stamps are rounded, and rates differ a little; by a tenth and more they are others.
-_LIE = 0.1
 
 
 class VideoFile:
@@ -175,8 +182,9 @@ class VideoFile:
         where = self._where
         file, stream = _open_stream(path, where)
         with file:
-            times, count, broken = read_frame_times(file, stream, where)
-        if not count:
+            times, self._stored, broken = read_frame_times(file, stream, where)
+            self._promised = count_promised_frames(file, stream, times)
+        if not self._stored:
             hint = CUT if broken else None
             raise EmptyMediaError("the video stream has no frame", where=where, hint=hint)
         self._times, self._broken = times, broken
@@ -187,9 +195,8 @@ class VideoFile:
         if recorded_fps is not None and self.fps is not None:
             self._scale *= self.fps / recorded_fps
             self.fps = recorded_fps
-        self._promised = int(self._stream.frames or 0)
         self._ending: Ending | None = None
-        self._taken = 0
+        self._taken, self._grown = 0, False
         self._last = -1
         self._frames = self._decoded()
 
@@ -219,16 +226,9 @@ class VideoFile:
 
     def _rate(self) -> float | None:
         """Frames per second as their times show; warns where the file states another."""
-        if len(self._times) < 2:
-            return None
-        steps = np.diff(self._times.astype(np.float64))
-        usual, mean = float(np.median(steps)), float(np.mean(steps))
-        if not min(usual, mean) > 0:  # times so large that they do not differ as numbers of the machine
-            return None
-        # Times in coarse ticks step unevenly, and their mean is right; a gap spoils the mean.
-        shows = 1 / ((mean if abs(mean - usual) < _LIE * usual else usual) * self._scale)
+        shows = measure_rate(self._times, self._scale)
         states = float(self._stream.average_rate or 0)
-        if states and abs(states - shows) > _LIE * shows:
+        if states and shows is not None and abs(states - shows) > LIE * shows:
             said = (
                 f"the file states {states:.4g} frames per second, its times show {shows:.4g}; times are used"
             )
@@ -260,9 +260,12 @@ class VideoFile:
             except BROKEN:
                 if packet.size:
                     yield None
+        # Where the file broke, the decoder still holds frames; else it was emptied by an empty packet.
+        with suppress(*BROKEN):
+            yield from self._stream.codec_context.decode(None)
 
     def _packets(self) -> Iterator[Any]:
-        packets = self._file.demux(self._stream)
+        packets = iterate_packets(self._file, self._stream)
         while True:
             try:
                 packet = next(packets)
@@ -270,6 +273,9 @@ class VideoFile:
                 return
             except BROKEN as error:
                 self._broken = self._broken or format_decoder_error(error)
+                return
+            if packet.size and (packet.pts or 0) > self._times[-1] and not packet.is_discard:
+                self._grown = True
                 return
             yield packet
 
@@ -296,8 +302,11 @@ class VideoFile:
         if self._broken:
             said = f"{self._where} is broken after frame {self._last}: {to_printable(self._broken)}"
             return Ending("broken", said)
-        if self._promised > self._last + 1 and self._promised > self._taken + missing:
-            said = f"{self._where} ends early: {len(self._times):,} frames of {self._promised:,} are there"
+        if self._grown:
+            said = f"{self._where} has grown since it was opened: watch it again once it is whole"
+            return Ending("short", said)
+        if self._promised > self._stored:
+            said = f"{self._where} ends early: {self._stored:,} frames of {self._promised:,} are there"
             return Ending("short", said)
         if missing and self._last < len(self._times) - 1:
             said = f"{self._where} ends early: after frame {self._last} of {len(self._times):,} none is whole"

@@ -68,17 +68,16 @@ def encode_poster(picture: Pixels) -> bytes:
     return stream.getvalue()
 
 
-def read_poster(path: Path, t_s: float | None = None) -> bytes:
+def read_poster(path: Path, number: int | None = None) -> bytes:
     """An image of a video to stand for it; nothing where there is none that can be read.
 
     Args:
         path: of the video.
-        t_s: about when; a third of the way where None.
+        number: of the frame; a third of the way where None.
     """
     try:
         with VideoReader(path) as film:
-            number = len(film) // 3 if t_s is None else round(t_s * (film.fps or _PACE))
-            return encode_poster(film.frame(min(number, len(film) - 1)))
+            return encode_poster(film.frame(len(film) // 3 if number is None else number))
     except InputError:
         return b""
 

@@ -20,7 +20,7 @@ from roadaware.io.parquet import read_parquet
 from roadaware.io.video import VideoReader
 from roadaware.online.crowd import MOMENTS
 from roadaware.online.events import CROWD, FILM
-from roadaware.online.film import Film
+from roadaware.online.film import Film, find_first_shown
 from roadaware.online.times import TABLES
 from roadaware.reports.drawing import COLOURS, Arrow, CrowdFrame, draw_crowd
 from roadaware.reports.lettering import Letters
@@ -563,12 +563,12 @@ def draw_crowd_film(
     try:
         with VideoReader(path) as reader:
             scale = max(1, reader.width_px // width_px)
-            pace = reader.fps or fps or 1.0
+            first = find_first_shown(t_s, reader.fps or fps or 1.0)
             for number, image in enumerate(reader):
-                at_s = float(t_s[0]) + number / pace
-                # A frame is shown until the next one; half a tick for rates that are rounded.
-                shown = max(0, int(np.searchsorted(t_s, at_s + 0.5 / pace)) - 1)
-                film.write(draw_crowd(image, crowd[int(frames[shown])], scale=scale), at_s)
+                shown = int(np.searchsorted(first, number, side="right")) - 1
+                # The new video repeats frames as the old one does, and leaves the same gaps out.
+                if first[shown] == number:
+                    film.write(draw_crowd(image, crowd[int(frames[shown])], scale=scale), float(t_s[shown]))
                 if progress is not None:
                     progress(number + 1, len(reader), "frames drawn")
         return film.close()

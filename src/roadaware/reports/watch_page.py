@@ -19,7 +19,9 @@ from roadaware.errors import DamagedError, InputError
 from roadaware.io.files import read_regular
 from roadaware.io.video import VideoReader
 from roadaware.online.events import read_events
+from roadaware.online.film import find_first_shown
 from roadaware.online.run_folder import EVENTS, FILM, SUMMARY
+from roadaware.online.times import TABLES
 from roadaware.reports import terminal
 from roadaware.reports.clips import draw_clips, read_poster
 from roadaware.reports.drawing import COLOURS
@@ -45,6 +47,7 @@ from roadaware.reports.page import (
     set_style,
 )
 from roadaware.reports.text import sanitize_text
+from roadaware.scenes.store import open_predictions
 from roadaware.tasks.road_events import Stretch, collect_stretches
 from roadaware.tasks.videos import Film
 
@@ -56,6 +59,7 @@ Event = Mapping[str, Any]
 MOST_MOMENTS = 8
 UNLABELLED = "?"
 _APART_S = 1.0
+_ROUNDED_S = 1e-3
 _NEAR = 0.5
 _KINDS = ("agent", "action", "location", "event")
 _RARE = frozenset({"EmVeh", "Mobike", "Cyc", "Xing", "XingFmLft", "XingFmRht", "Ovtak", "HazLit", "Wait2X"})
@@ -383,7 +387,8 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
         blocks.append(Note(f"{str(summary['notice']).capitalize()}.", "bad"))
     if not watched.spans:
         blocks.append(Note(NOTHING, "doubt"))
-    blocks += _film(folder, beside, watched.moments)
+    shown = _find_shown(folder, watched.moments)
+    blocks += _film(folder, beside, shown)
     if watched.spans or watched.driving:
         blocks.append(
             Pictures(
@@ -397,8 +402,8 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
     if stretches:
         blocks.append(_build_sentences(stretches))
     looks: list[Block] = []
-    clips = _clips(folder, watched.moments, summary)
-    thumbs = _thumbnails(folder, watched.moments[len(clips) :], summary)
+    clips = _clips(folder, watched.moments, shown)
+    thumbs = _thumbnails(folder, watched.moments[len(clips) :], shown[len(clips) :])
     if watched.moments:
         rows = tuple((format_clock(each.t_s), each.why) for each in watched.moments)
         looks.append(Table(("time", "why"), rows, "ll", "In the order of how much they are worth"))
@@ -557,7 +562,29 @@ def list_uncertainties(summary: Mapping[str, Any], watched: Watched) -> tuple[st
     return tuple(said)
 
 
-def _film(folder: Path, beside: Path, moments: Sequence[Moment]) -> list[Any]:
+def _find_shown(folder: Path, moments: Sequence[Moment]) -> list[int]:
+    """The frame of the video that shows each moment; nothing where there is no video.
+
+    Its pace is its own: that of a camera is learnt later, and fast films are thinned.
+    """
+    path = folder / FILM
+    if not moments or not path.is_file():
+        return []
+    try:
+        frames = open_predictions(folder / TABLES).frames
+        if frames.is_empty() or "t_s" not in frames.columns:
+            return []
+        t_s = frames.sort("frame")["t_s"].to_numpy().astype(np.float64)
+        with VideoReader(path) as film:
+            first = find_first_shown(t_s, film.fps or _USUAL_FPS)
+            # Tables hold single precision.
+            places = np.searchsorted(t_s, [each.t_s + _ROUNDED_S for each in moments], side="right") - 1
+            return [int(min(first[max(place, 0)], len(film) - 1)) for place in places]
+    except InputError:
+        return []
+
+
+def _film(folder: Path, beside: Path, shown: Sequence[int]) -> list[Any]:
     """The video: in the page where it is small, and linked where it lies beside or below it."""
     path = folder / FILM
     if not path.is_file():
@@ -566,45 +593,41 @@ def _film(folder: Path, beside: Path, moments: Sequence[Moment]) -> list[Any]:
     words = "The video with everything drawn on it, which browsers play."
     place = Path(os.path.relpath(path.resolve(), beside.resolve()))
     links = () if ".." in place.parts else (place.as_posix(),)
-    poster = read_poster(path, moments[0].t_s if moments else None) if content else b""
+    poster = read_poster(path, shown[0] if shown else None) if content else b""
     return [Films(words if links else f"{words} It lies at {path}.", links, content, poster=poster)]
 
 
-def _clips(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) -> tuple[Clip, ...]:
+def _clips(folder: Path, moments: Sequence[Moment], shown: Sequence[int]) -> tuple[Clip, ...]:
     """The best moments as clips of the video, on which everything is drawn; none where there is no video."""
     path = folder / FILM
-    if not moments or not path.is_file():
+    if not shown:
         return ()
     try:
         with VideoReader(path) as reader:
             film = Film(path.stem, str(path), len(reader), reader.height_px, reader.width_px)
+            fps = reader.fps or _USUAL_FPS
     except InputError:
         return ()
-    fps = float(summary["source_fps"] or _USUAL_FPS)
     excerpts = []
-    for each in moments[:MOST_CLIPS]:
-        shown = min(film.n_frames - 1, round(each.t_s * fps))
-        first = max(0, shown - round(fps))
+    for each, number in zip(moments[:MOST_CLIPS], shown, strict=False):
+        first = max(0, number - round(fps))
         end = min(film.n_frames, first + round(LONGEST_S * fps))
         says = f"{format_clock(each.t_s)}: {each.why}."
-        excerpts.append(Excerpt(says, film.video, film, "", first, end, shown, fps))
+        excerpts.append(Excerpt(says, film.video, film, "", first, end, number, fps))
     return draw_clips(excerpts)
 
 
-def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) -> tuple[Any, ...]:
+def _thumbnails(folder: Path, moments: Sequence[Moment], shown: Sequence[int]) -> tuple[Any, ...]:
     """A frame of the video for each moment; none where there is no video."""
-    path = folder / FILM
-    if not moments or not path.is_file():
+    if not shown:
         return ()
     try:
-        with VideoReader(path) as film:
-            fps = float(summary["source_fps"] or _USUAL_FPS)
-            at = [min(len(film) - 1, round(each.t_s * fps)) for each in moments]
+        with VideoReader(folder / FILM) as film:
             # Each once, and in the order of the video: going back would decode from a key frame again.
-            frames = {number: _small(film.frame(number)) for number in sorted(set(at))}
+            frames = {number: _small(film.frame(number)) for number in sorted(set(shown))}
     except InputError:
         return ()
-    return tuple(plot_thumbnail(each, frames[number]) for each, number in zip(moments, at, strict=True))
+    return tuple(plot_thumbnail(each, frames[number]) for each, number in zip(moments, shown, strict=True))
 
 
 def _small(frame: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -16,7 +16,13 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.io.decoders import BROKEN
 from roadaware.io.sources import to_printable
-from roadaware.io.video import get_time_base, open_container, open_video_stream, read_frame_times
+from roadaware.io.video import (
+    count_promised_frames,
+    get_time_base,
+    open_container,
+    open_video_stream,
+    read_frame_times,
+)
 
 SUFFIXES = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".ts")
 _MOST_VIDEOS = 10_000
@@ -123,7 +129,7 @@ def check_video(path: Path) -> tuple[VideoFacts, list[Diagnosis]]:
         if len(shown_s) > 1 and shown_s[-1] > shown_s[0]:
             facts.fps = float((len(shown_s) - 1) / (shown_s[-1] - shown_s[0]))
             facts.seconds = float(shown_s[-1] - shown_s[0] + step)
-        promised = int(stream.frames or 0)
+        promised = count_promised_frames(file, stream, times)
         if not facts.frames:
             return facts, report_error("empty", "There is no frame in it.", "no packet has a time", _AGAIN)
         found = _check_whole(facts, counted, promised, broken)
