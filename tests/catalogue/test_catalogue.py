@@ -350,6 +350,12 @@ def test_a_name_becomes_a_path_in_one_place(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(UsageError, match="did you mean the model 'street-small'"):
         resolve_weights(Path("street-smal"))
     assert resolve_weights(Path("./somewhere/model.safetensors")) == Path("somewhere/model.safetensors")
+    for name in ("model.safetensors", "model"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+        with pytest.raises(UsageError, match=f"name the model itself, run/{name}$"):
+            resolve_weights(Path("run"))
+    with pytest.raises(UsageError, match="compact-road came with roadaware"):
+        remove_model("compact-road")
     Path("street-small").mkdir()
     assert resolve_weights(Path("street-small")) == Path("street-small")
     assert remove_model("street-small") == 0

@@ -241,10 +241,15 @@ def check_finite(tensors: Mapping[str, Tensor], where: str) -> None:
     bad = sorted(
         name
         for name, each in tensors.items()
-        if not (not (each.is_floating_point() or each.is_complex()) or bool(torch.isfinite(each).all()))
+        if (each.is_floating_point() or each.is_complex()) and not _is_finite(each)
     )
     if bad:
         raise InputError(f"not finite in the checkpoint: {_some(bad)}", where=where)
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    # torch has no `isfinite` for most numbers of 8 bits.
+    return bool(torch.isfinite(tensor.float() if tensor.element_size() == 1 else tensor).all())
 
 
 def _header(stream: Any, where: str) -> dict[str, str]:

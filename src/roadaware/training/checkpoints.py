@@ -231,7 +231,10 @@ class Journal:
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+            try:
+                self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+            except UnicodeEncodeError:
+                _log.warning("no tensorboard: its writer takes folders with names in UTF-8 alone")
 
     def write(
         self,
