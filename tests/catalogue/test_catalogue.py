@@ -365,6 +365,12 @@ def test_a_name_becomes_a_path_in_one_place(tmp_path: Path, monkeypatch: pytest.
     assert find_installed_path(find_entry("street-small")) is None  # without its record it is not whole
     assert remove_model("street-small") == 4
     assert not folder.exists()
+    elsewhere = tmp_path / "large"
+    elsewhere.mkdir()
+    folder.symlink_to(elsewhere)
+    remove_model("street-small")
+    assert elsewhere.is_dir()
+    assert list(folder.parent.iterdir()) == []
 
 
 def test_the_accuracy_that_is_compared_is_the_one_that_is_shown() -> None:

@@ -681,7 +681,9 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
         try:
             found |= read_safetensors(resolve_model_file(folder / name))[0]
         except DamagedError as error:
-            raise DamagedError(f"the model cannot be made: {error.message}", where=error.where) from error
+            raise DamagedError(
+                f"the model cannot be made: {error.message}", where=error.where, hint=error.hint
+            ) from error
         # Counted after each file, so that many files cannot fill the memory.
         refuse_many(sum(each.numel() for each in found.values()), where)
     return found

@@ -266,7 +266,10 @@ def remove_model(name: str) -> int:
     gone = make_temporary_path(folder)
     try:
         folder.rename(gone)  # at once: nobody opens half of it
-        shutil.rmtree(gone)
+        if gone.is_symlink():
+            gone.unlink()  # what it led to lies where somebody put it
+        else:
+            shutil.rmtree(gone)
     except OSError as error:
         raise DiskError(f"{folder} cannot be removed: {error.strerror}") from error
     return size
