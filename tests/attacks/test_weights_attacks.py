@@ -192,6 +192,19 @@ def test_numbers_of_eight_bits_are_looked_at_as_others(tmp_path: Path, kind: str
                     read_tensors(path)
 
 
+def test_a_flipped_bit_of_a_predictor_is_reported_and_files_without_a_digest_are_read(
+    originals: Path, tmp_path: Path
+) -> None:
+    source, path = originals / "predictors" / "steady.safetensors", tmp_path / "a.safetensors"
+    data = bytearray(source.read_bytes())
+    data[-2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match="not those that were saved"):
+        Predictor.open(path)
+    changed(source, path, "digest", value="")
+    assert Predictor.open(path).labels == Predictor.open(source).labels
+
+
 def test_a_checkpoint_that_unpacks_is_refused(tmp_path: Path) -> None:
     path, packed = tmp_path / "a.pth", tmp_path / "b.pth"
     torch.save({"a": torch.zeros(10_000)}, path)

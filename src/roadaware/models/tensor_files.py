@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import pickle
@@ -170,6 +171,31 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise _broken(where, _first(error)) from error
     check_finite(tensors, where)
     return tensors, said
+
+
+def digest_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """Of names, types, shapes and bytes of all tensors."""
+    whole = hashlib.blake2b(digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        whole.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
+        whole.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return whole.hexdigest()
+
+
+def check_digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any], where: str) -> None:
+    """Refuse tensors that are not those that were saved; files of earlier versions do not say which were.
+
+    Args:
+        tensors: of the file.
+        facts: that it says; under `digest` as `digest_tensors` gave it.
+        where: names the file in errors.
+
+    Raises:
+        DamagedError: if they are others.
+    """
+    if facts.get("digest", "") not in ("", digest_tensors(tensors)):
+        raise DamagedError("the weights are not those that were saved", where=where, hint=_AGAIN)
 
 
 def read_about(path: Path) -> dict[str, str]:
