@@ -79,7 +79,7 @@ def rewrite_notes(weights: Path, target: Path, notes: dict[str, Any], *, half: b
 
     from roadaware.io.files import write_atomically
     from roadaware.models.detector import FACTS
-    from roadaware.models.weights import digest_tensors
+    from roadaware.models.tensor_files import digest_tensors
 
     with safe_open(weights, framework="numpy") as file:
         facts = json.loads(file.metadata()[FACTS])

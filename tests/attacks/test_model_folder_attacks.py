@@ -277,6 +277,37 @@ def test_patterns_of_tokenizers_come_to_an_end(tmp_path: Path, pattern: Any, fit
             load_tokenizer(tmp_path)
 
 
+_DOUBLES = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+_TWICE = [{"Sequence": {"id": "A", "type_id": 0}}] * 2
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("normalizer", {"type": "Sequence", "normalizers": [_DOUBLES] * 40}),
+        ("normalizer", {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "a" * 99}] * 40}),
+        ("normalizer", {"type": "Prepend", "prepend": "a" * 10**6}),
+        ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 40}),
+        (
+            "post_processor",
+            {
+                "type": "Sequence",
+                "processors": [{"type": "TemplateProcessing", "single": _TWICE, "special_tokens": {}}] * 40,
+            },
+        ),
+    ],
+    ids=("replace", "prepend", "long", "bytes", "template"),
+)
+def test_parts_of_tokenizers_do_not_make_texts_without_end(
+    tmp_path: Path, part: str, said: dict[str, Any]
+) -> None:
+    tiny_hub.write_clip_words(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), part: said}))
+    with pytest.raises(InputError, match=r"no tokenizer: .*letters"):
+        load_tokenizer(tmp_path)
+
+
 def test_a_recipe_names_no_backbone_that_lies_elsewhere() -> None:
     for fields in (
         {"backbone_config": {"model_type": "timm_backbone", "backbone": "a/b"}},

@@ -176,6 +176,35 @@ def test_a_tensor_that_is_one_number_repeated_is_no_weight(tmp_path: Path) -> No
         read_tensors(path)
 
 
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2"])
+def test_numbers_of_eight_bits_are_looked_at_as_others(tmp_path: Path, kind: str) -> None:
+    from safetensors.torch import save_file
+
+    for value in (1.0, float("nan")):
+        tensors = {"a": torch.full((4,), value).to(getattr(torch, kind))}
+        save_file(tensors, tmp_path / "a.safetensors")
+        torch.save(tensors, tmp_path / "a.pth")
+        for path in (tmp_path / "a.safetensors", tmp_path / "a.pth"):
+            if value == 1:
+                assert read_tensors(path)["a"].float().tolist() == [1.0] * 4
+            else:
+                with pytest.raises(InputError, match="not finite in the checkpoint: a"):
+                    read_tensors(path)
+
+
+def test_a_flipped_bit_of_a_predictor_is_reported_and_files_without_a_digest_are_read(
+    originals: Path, tmp_path: Path
+) -> None:
+    source, path = originals / "predictors" / "steady.safetensors", tmp_path / "a.safetensors"
+    data = bytearray(source.read_bytes())
+    data[-2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match="not those that were saved"):
+        Predictor.open(path)
+    changed(source, path, "digest", value="")
+    assert Predictor.open(path).labels == Predictor.open(source).labels
+
+
 def test_a_checkpoint_that_unpacks_is_refused(tmp_path: Path) -> None:
     path, packed = tmp_path / "a.pth", tmp_path / "b.pth"
     torch.save({"a": torch.zeros(10_000)}, path)

@@ -350,6 +350,12 @@ def test_a_name_becomes_a_path_in_one_place(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(UsageError, match="did you mean the model 'street-small'"):
         resolve_weights(Path("street-smal"))
     assert resolve_weights(Path("./somewhere/model.safetensors")) == Path("somewhere/model.safetensors")
+    for name in ("model.safetensors", "model"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+        with pytest.raises(UsageError, match=f"name the model itself, run/{name}$"):
+            resolve_weights(Path("run"))
+    with pytest.raises(UsageError, match="compact-road came with roadaware"):
+        remove_model("compact-road")
     Path("street-small").mkdir()
     assert resolve_weights(Path("street-small")) == Path("street-small")
     assert remove_model("street-small") == 0
@@ -359,6 +365,12 @@ def test_a_name_becomes_a_path_in_one_place(tmp_path: Path, monkeypatch: pytest.
     assert find_installed_path(find_entry("street-small")) is None  # without its record it is not whole
     assert remove_model("street-small") == 4
     assert not folder.exists()
+    elsewhere = tmp_path / "large"
+    elsewhere.mkdir()
+    folder.symlink_to(elsewhere)
+    remove_model("street-small")
+    assert elsewhere.is_dir()
+    assert list(folder.parent.iterdir()) == []
 
 
 def test_the_accuracy_that_is_compared_is_the_one_that_is_shown() -> None:

@@ -262,6 +262,16 @@ def test_a_command_says_so_in_words(
     assert "expected a column 'score' of Float64, found String" in done.err
 
 
+def test_half_a_character_in_a_name_of_a_run_is_shown(run: Path, tmp_path: Path) -> None:
+    made = forged(run, tmp_path / "forged", "per_class.parquet", lambda table: table)
+    index = json.loads((made / "matches.json").read_text())
+    for held in index.values():
+        held["videos"][0] += "\ud800"
+    (made / "matches.json").write_text(json.dumps(index))
+    _hostile.sign_again(made)
+    assert main(["report", str(made), "-o", str(tmp_path / "report.html")]) == 0
+
+
 def test_a_run_that_nobody_changed_is_read(run: Path) -> None:
     assert load_event_run(run).faults is not None
 

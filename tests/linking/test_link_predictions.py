@@ -216,6 +216,9 @@ def test_nothing_detected_gives_nothing(config: LinkerConfig) -> None:
     for videos in ({}, {"v": [(0, *nothing), (1, *nothing)]}):
         linked = link(predictions(videos, KINDS), config)
         assert (len(linked.boxes), len(linked.tubes), len(linked.tube_labels)) == (0, 0, 0)
+    bare = predictions({}, KINDS)
+    bare = replace(bare, boxes=bare.boxes.drop("score", "scores"))  # as it is read where no box was written
+    assert len(link(bare, config).tubes) == 0
 
 
 def test_the_order_of_rows_within_a_frame_counts_and_that_of_frames_does_not() -> None:

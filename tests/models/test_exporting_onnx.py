@@ -131,6 +131,13 @@ def test_who_has_no_stream_form_is_told_why(fields: dict[str, Any], told: str | 
             export(network, FACTS, tmp_path / "model.onnx", form="stream")
 
 
+def test_a_name_of_the_catalogue_stands_for_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "street-small", "--out", str(tmp_path / "model.onnx")]) == 2
+    assert "models get street-small" in capsys.readouterr().err
+
+
 def test_what_the_command_cannot_write_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

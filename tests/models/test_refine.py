@@ -32,7 +32,8 @@ from roadaware.models.retinanet3d import reference
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.roi import compute_box_iou
-from roadaware.models.weights import digest_tensors, open_detector, open_network, open_parts, save_detector
+from roadaware.models.tensor_files import digest_tensors
+from roadaware.models.weights import open_detector, open_network, open_parts, save_detector
 
 torch.set_num_threads(1)
 TINY = RefineConfig(size_px=(32, 16), widths=(4, 4, 4, 4))

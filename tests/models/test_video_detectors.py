@@ -189,6 +189,14 @@ def test_files_are_opened_as_what_they_are(tmp_path: Path) -> None:
         digest_model_files(tmp_path / "absent")
 
 
+@pytest.mark.parametrize("name", ["roadaware.json", "tokenizer_config.json"])
+def test_all_files_that_change_an_answer_are_in_the_digest_of_a_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    before = digest_model_files(tmp_path)
+    (tmp_path / name).write_text('{"kind": "agent"}')
+    assert digest_model_files(tmp_path) != before
+
+
 def test_a_stream_is_opened_in_its_fastest_form_and_of_several_files_as_their_mean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import MachineRecipe, Recipe
-from roadaware.training.recipe_files import parse_recipe, read_fields, read_recipe
+from roadaware.training.recipe_files import find_recipe, parse_recipe, read_fields, read_recipe
 
 CONFIGS = sorted(Path(__file__).parents[2].joinpath("configs").glob("*.yaml"))
 LEAST = {"data": {"roots": ["somewhere"]}}
@@ -243,3 +244,10 @@ def test_a_recipe_survives_being_written() -> None:
     assert parse_recipe(written) == recipe
     assert from_dict(MachineRecipe, written["machine"]) == recipe.machine
     assert digest(recipe) != digest(parse_recipe(LEAST))
+
+
+@pytest.mark.parametrize("name", ["simulator", "crossing-jaad", "grounding"])
+def test_the_recipe_that_a_run_keeps_is_trained_again(tmp_path: Path, name: str) -> None:
+    recipe = read_recipe(find_recipe(Path(name)))
+    (tmp_path / "recipe.json").write_text(json.dumps(to_dict(recipe), indent=2))
+    assert read_recipe(tmp_path / "recipe.json") == recipe

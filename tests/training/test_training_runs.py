@@ -242,6 +242,25 @@ def test_files_that_are_no_checkpoint_are_refused(
         (tmp_path / name / LAST).write_bytes(data)
         with pytest.raises(kind):
             train(recipe, tmp_path / name, resume=True)
+    held = torch.load(out / LAST, weights_only=True)
+    weight = next(each for each in held["network"].values() if each.numel() > 100).numpy().tobytes()
+    flipped = bytearray(content)
+    flipped[content.index(weight) + 50] ^= 1
+    (tmp_path / "cut" / LAST).write_bytes(flipped)
+    with pytest.raises(DamagedError, match="Bad CRC-32"):
+        train(recipe, tmp_path / "cut", resume=True)
+    for change in (
+        {"step": -5},
+        {"step": "x"},
+        {"chance": torch.zeros(3, dtype=torch.uint8)},
+        {"optimizer": {}},
+        {"network": None},
+        {"network": {}},
+        {"network": {name: each.new_zeros(2) for name, each in held["network"].items()}},
+    ):
+        torch.save({**held, **change}, tmp_path / "cut" / LAST)
+        with pytest.raises(DamagedError, match="is no whole checkpoint"):
+            train(recipe, tmp_path / "cut", resume=True)
     torch.save({"weight": torch.zeros(1)}, tmp_path / "other")
     with pytest.raises(InputError, match=r"model\.weights"):
         open_checkpoint(tmp_path / "other", recipe, None, None)  # type: ignore[arg-type]

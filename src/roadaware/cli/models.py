@@ -19,6 +19,7 @@ from roadaware.models.catalogue.entries import (
     find_entry,
     read_catalogue,
     remove_model,
+    resolve_weights,
 )
 from roadaware.reports import terminal
 from roadaware.reports.prediction_text import format_export
@@ -112,7 +113,9 @@ def show(name: Annotated[str, Parameter(help=_NAME)], /) -> Outcome:
         return Outcome(card, {"name": name, "path": str(path), "card": card})
     facts = describe_entry(find_entry(name))
     rows = [
-        (field.replace("_", " "), _cell(value)) for field, value in facts.items() if value not in ("", None)
+        (field.replace("_", " "), _cell(value))
+        for field, value in facts.items()
+        if value not in ("", None, 0)
     ]
     return Outcome(terminal.format_table(["what", "found"], rows, left=2), facts)
 
@@ -140,13 +143,14 @@ add_commands(models, (list_models, get, show, remove), list_models="list")
 
 # `roadaware export`: a detector as an ONNX file, checked against PyTorch.
 
+_DETECTOR = "The detector, as `train` writes it (model.safetensors), or the name of a bundled one."
 _CLIP = "Frames of a clip. [default: 8, of a network with no stream form]"
 _STREAM = "Take one frame after another, the memories as inputs and outputs; causal networks where they can."
 _SIZE = "Width and height of the images that will be fitted to the network."
 
 
 def export(
-    weights: Annotated[Path, Parameter(help="The detector, as `train` writes it (model.safetensors).")],
+    weights: Annotated[Path, Parameter(help=_DETECTOR)],
     /,
     *,
     out: Annotated[Path, Output, Parameter(help="The file, such as model.onnx."), outputs.NEW_FILE],
@@ -172,7 +176,7 @@ def export(
     from roadaware.models.weights import open_network
 
     with console.log_step("opening the detector"):
-        network, facts = open_network(weights)
+        network, facts = open_network(resolve_weights(weights))
     why = exporting.find_stream_obstacle(network)
     as_stream = stream or (clip is None and why is None)
     make_folder(out.absolute().parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,12 @@ class Facts:
     rename: Mapping[str, str] | None = None
 
 
+_MOST_LETTERS = 1 << 20
+_MOST_DOTS = 100
+"""Python's parser takes half a minute for one key a.a.a... of 100 kB."""
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+
 def list_facts(source: Source) -> list[str]:
     """The name of `dataset.toml` where it lies beside the annotations: a file that is read, too."""
     return [FACTS] if source.holds(FACTS) else []
@@ -61,6 +68,11 @@ def read_facts(source: Source, **given: Any) -> Facts:
         return chosen
     where = source.where(FACTS)
     text = decode_utf_text(source.read(FACTS), where, expected="TOML", hint="write it again as UTF-8")
+    if len(text) > _MOST_LETTERS or any(
+        _QUOTED.sub("", line).count(".") > _MOST_DOTS for line in text.splitlines()
+    ):
+        message = f"expected up to {_MOST_LETTERS:,} letters, and up to {_MOST_DOTS} dots in a line outside of texts"
+        raise InputError(message, where=where, hint="such as: fps = 25")
     try:
         held = tomllib.loads(text)
     # Not only TOMLDecodeError: Python refuses whole numbers of more than 4,300 digits by itself.

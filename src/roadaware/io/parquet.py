@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import IO
 
@@ -9,6 +10,10 @@ import polars as pl
 
 from roadaware.errors import raise_interrupt
 from roadaware.io.storage import locate_content
+
+_FREE_VALUES = 20_000_000
+_MOST_VALUES_A_BYTE = 100
+"""A column of one value repeated takes next to no bytes: 90 kB were seen to hold 20 million rows of two."""
 
 
 def read_parquet(source: bytes | Path) -> pl.DataFrame:
@@ -18,14 +23,26 @@ def read_parquet(source: bytes | Path) -> pl.DataFrame:
     found, and of some damaged files it panics, which is no `Exception`.
 
     Raises:
-        polars.exceptions.PolarsError: if it is damaged or no Parquet.
+        polars.exceptions.PolarsError: if it is damaged, no Parquet, or of far more values than its bytes can tell apart.
         OSError: if the file cannot be read.
     """
     try:
-        return pl.read_parquet(locate_content(source) if isinstance(source, Path) else source, glob=False)
+        held = locate_content(source) if isinstance(source, Path) else source
+        size = len(held) if isinstance(held, bytes) else held.stat().st_size
+        n_values = _count_values(held)
+        if n_values > max(_FREE_VALUES, _MOST_VALUES_A_BYTE * size):
+            raise pl.exceptions.ComputeError(f"{n_values:,} values in {size:,} bytes")
+        return pl.read_parquet(held, glob=False)
     except pl.exceptions.PanicException as error:
         raise_interrupt(error)
         raise pl.exceptions.ComputeError("the file is damaged") from error
+
+
+def _count_values(source: bytes | Path) -> int:
+    """Rows times columns, as the end of a file says."""
+    stream = io.BytesIO(source) if isinstance(source, bytes) else source
+    rows: int = pl.scan_parquet(stream, glob=False).select(pl.len()).collect().item()
+    return rows * len(pl.read_parquet_schema(source))
 
 
 def scan_parquet(paths: Path | list[Path] | IO[bytes]) -> pl.LazyFrame:

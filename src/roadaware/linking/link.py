@@ -354,6 +354,9 @@ def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Int
             f"the predictions have {len(predictions.tubes)} tubes already",
             hint="link detections alone: clear the tables tubes and tube_labels, and the column boxes.tube",
         )
+    if boxes.is_empty() and "score" not in boxes.columns:
+        # A detector that found nothing leaves a table without columns that may lack.
+        boxes = boxes.with_columns(pl.Series("score", [], pl.Float32))
     if "score" not in boxes.columns or boxes["score"].null_count():
         raise InputError("every box needs its agentness in boxes.score to be linked")
     names = [*predictions.videos["video"].cast(pl.String).to_list()]

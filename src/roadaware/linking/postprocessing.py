@@ -53,6 +53,9 @@ def extract_frame_boxes(predictions: Predictions) -> FrameBoxes:
             "the detections are linked to tubes already, and taking boxes away would break them",
             hint="do this before linking",
         )
+    if boxes.is_empty() and "score" not in boxes.columns:
+        # A detector that found nothing leaves a table without columns that may lack.
+        boxes = boxes.with_columns(pl.Series("score", [], pl.Float32))
     if "score" not in boxes.columns or boxes["score"].null_count():
         raise InputError("every box needs its agentness in boxes.score")
     corners = np.stack([boxes[side].to_numpy() for side in CORNERS], axis=1).astype(np.float64)

@@ -31,6 +31,8 @@ _BESIDE = (
     "vocab.json",
     "vocab.txt",
     "merges.txt",
+    "tokenizer_config.json",
+    "roadaware.json",
 )
 
 

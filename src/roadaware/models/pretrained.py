@@ -379,6 +379,9 @@ TOKENIZER, VOCABULARY, WORDS, MERGES = "tokenizer.json", "vocab.json", "vocab.tx
 _WORDS_MOST_BYTES = 1 << 26
 _COPY = "copy it from where the model was published"
 _MOST_PATTERN = 400
+_MOST_GROWTH = 10_000
+"""Letters that a tokenizer may make of one; one of XLM-RoBERTa comes to 800, one of CLIP to 16."""
+_MOST_CHARSMAP = 1 << 20
 _AHEAD = re.compile(r"\(\?[!=]\\[sS]\)|\(\?i:[^()*+{}|]*\)")
 _ATOM = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\\\]])*\]")
 
@@ -435,11 +438,16 @@ def _wrap_library_errors(what: str, where: str | None) -> Iterator[None]:
 def _read(path: Path, where: str) -> Tokenizer:
     """The tokenizer that a file describes."""
     text = decode(read_file(resolve_model_file(path), where, _WORDS_MOST_BYTES), where)
-    for pattern in _patterns(parse(text, where)):
-        if not is_safe_pattern(pattern):
+    growth = 1
+    for part in _list_tokenizer_parts(parse(text, where)):
+        if "Regex" in part and not is_safe_pattern(part["Regex"]):
             raise InputError(
-                f"a pattern that could take forever: {to_printable(str(pattern), 80)}", where=where
+                f"a pattern that could take forever: {to_printable(str(part['Regex']), 80)}", where=where
             )
+        # Parts work on what the one before made: 40 that double a letter fill all memory.
+        growth *= _measure_growth(part, where)
+        if growth > _MOST_GROWTH:
+            raise InputError(f"its parts make more than {_MOST_GROWTH:,} letters of one", where=where)
     return Tokenizer.from_str(text)
 
 
@@ -457,17 +465,42 @@ def is_safe_pattern(pattern: Any) -> bool:
     return "(" not in plain and all(len(re.findall(r"[*+{]", part)) <= 1 for part in plain.split("|"))
 
 
-def _patterns(value: Any) -> Iterator[Any]:
-    """Every regular expression of a description, wherever it stands but in its vocabulary."""
+def _list_tokenizer_parts(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a description, wherever it stands but in its vocabulary and what turns tokens into text."""
     if isinstance(value, dict):
+        yield value
         for name, each in value.items():
-            if name == "Regex":
-                yield each
-            elif name not in ("vocab", "merges", "added_tokens"):
-                yield from _patterns(each)
+            if name not in ("vocab", "merges", "added_tokens", "decoder"):
+                yield from _list_tokenizer_parts(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _patterns(each)
+            yield from _list_tokenizer_parts(each)
+
+
+def _measure_growth(part: Mapping[str, Any], where: str) -> int:
+    """At most how many letters or tokens a part of a tokenizer makes of one.
+
+    Raises:
+        InputError: if a text of it is longer than any tokenizer's.
+    """
+    for name, each in part.items():
+        most = _MOST_CHARSMAP if name == "precompiled_charsmap" else MOST_LETTERS
+        if isinstance(each, str) and len(each) > most:
+            raise InputError(f"{to_printable(name, 60)} holds {len(each):,} letters", where=where)
+    match part.get("type"):
+        case "Replace" | "Prepend":
+            # A pattern may match between two letters, which stay beside what is put there.
+            return 1 + len(str(part.get("content") or part.get("prepend") or ""))
+        case "ByteLevel" | "Metaspace":
+            return 2
+        case "Precompiled":
+            return 100
+        case "TemplateProcessing":
+            ids = [each.get("ids") for each in _list_tokenizer_parts(part.get("special_tokens"))]
+            longest = max((len(each) for each in ids if isinstance(each, list)), default=1)
+            return (1 + len(part.get("single") or ())) * max(1, longest)
+        case _:
+            return 1
 
 
 def _older(path: Path, where: str) -> Tokenizer:
@@ -648,7 +681,9 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
         try:
             found |= read_safetensors(resolve_model_file(folder / name))[0]
         except DamagedError as error:
-            raise DamagedError(f"the model cannot be made: {error.message}", where=error.where) from error
+            raise DamagedError(
+                f"the model cannot be made: {error.message}", where=error.where, hint=error.hint
+            ) from error
         # Counted after each file, so that many files cannot fill the memory.
         refuse_many(sum(each.numel() for each in found.values()), where)
     return found

@@ -4,7 +4,6 @@ own; imports torch.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -28,6 +27,7 @@ from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.tensor_files import (
     ARITHMETIC,
+    digest_tensors,
     limit_network_size,
     parse_facts,
     read_safetensors,
@@ -322,16 +322,6 @@ def _words(facts: Mapping[str, Any]) -> list[list[str]]:
     if not isinstance(facts.get("notes", {}), dict):
         raise ValueError("notes are fields with values")
     return found
-
-
-def digest_tensors(tensors: Mapping[str, Tensor]) -> str:
-    """Of names, types, shapes and bytes of all tensors."""
-    whole = hashlib.blake2b(digest_size=16)
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        whole.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
-        whole.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return whole.hexdigest()
 
 
 def _fitting(theirs: Tensor, shape: torch.Size, *, inflate: bool) -> tuple[Tensor | None, int]:

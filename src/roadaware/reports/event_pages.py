@@ -25,6 +25,7 @@ from roadaware.analysis.worst_tubes import Strip
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import DamagedError, UsageError
 from roadaware.io.folders import MARKER, add_marker, encode_json
+from roadaware.io.json import escape_surrogates
 from roadaware.io.parquet import read_parquet_columns
 from roadaware.linking.config import LinkerConfig
 from roadaware.metrics.detection.config import DetectionConfig
@@ -411,8 +412,12 @@ def _read_faults(data: bytes) -> pl.DataFrame:
 def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
     for level, named in json.loads(held[_INDEX]).items():
         name = level.replace(":", "_")
-        classes = tuple((str(kind), str(label)) for kind, label in named["classes"])
-        videos, thresholds = tuple(map(str, named["videos"])), tuple(map(float, named["thresholds"]))
+        # Names that no text in UTF-8 can hold are in no run of ours, and no table takes them.
+        classes = tuple(
+            (escape_surrogates(str(kind)), escape_surrogates(str(label))) for kind, label in named["classes"]
+        )
+        videos = tuple(escape_surrogates(str(video)) for video in named["videos"])
+        thresholds = tuple(map(float, named["thresholds"]))
         sizes = {"cls": len(classes), "video": len(videos)}
         data = held[f"matches_{name}.parquet"]
         kinds = ("hit", "ignored") if "ignored_0" in read_parquet_columns(data) else ("hit",)

@@ -238,8 +238,9 @@ def list_runs(folder: Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"expected a run folder: {error.strerror}", where=str(folder), hint=_RUNS) from error
     if not found:
+        instead = "one of something else" if (folder / MARKER).is_file() else "none"
         raise InputError(
-            f"expected a run folder with {MARKER}, found none",
+            f"expected a run folder with the {MARKER} of an evaluation, found {instead}",
             where=str(folder),
             hint=_RUNS,
         )

@@ -183,7 +183,7 @@ class Footing:
         Args:
             network: with the weights that it has from now on before its dynamic layers.
         """
-        from roadaware.models.weights import digest_tensors
+        from roadaware.models.tensor_files import digest_tensors
 
         state = network.state_dict()
         names = name_stem(network)

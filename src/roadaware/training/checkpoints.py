@@ -6,7 +6,8 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def open_checkpoint(
         )
     if data.get("version") != VERSION:
         raise InputError(f"has version {data.get('version')}; this program reads {VERSION}", where=str(path))
-    try:
+    with blame_checkpoint(path):
         # Which parts of a recipe have changed since a checkpoint.
         text = f"{path} belongs to another run"
         ways = (
@@ -144,7 +145,23 @@ def open_checkpoint(
         ):
             # Of older versions: as many clips for each device.
             changed.append("clips.batch, which now counts the clips of all devices")
-        return Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__}), changed
+        found = Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__})
+        if type(found.step) is not int or found.step < 0:
+            raise ValueError("steps are counted from 0 on")
+        if found.chance is not None:
+            torch.Generator().set_state(found.chance)
+    return found, changed
+
+
+@contextmanager
+def blame_checkpoint(path: Path) -> Iterator[None]:
+    """Within: values that do not go together are those of a checkpoint.
+
+    Raises:
+        DamagedError: in their place.
+    """
+    try:
+        yield
     except ARITHMETIC as error:
         raise DamagedError("is no whole checkpoint", where=str(path), hint=_TORN) from error
 
@@ -231,7 +248,10 @@ class Journal:
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+            try:
+                self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+            except UnicodeEncodeError:
+                _log.warning("no tensorboard: its writer takes folders with names in UTF-8 alone")
 
     def write(
         self,

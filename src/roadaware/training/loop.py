@@ -33,7 +33,14 @@ from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Draws, Share, build_loader
 from roadaware.training.build import Learner, Trainable, build_learner
-from roadaware.training.checkpoints import LAST, Checkpoint, Journal, open_checkpoint, save_checkpoint
+from roadaware.training.checkpoints import (
+    LAST,
+    Checkpoint,
+    Journal,
+    blame_checkpoint,
+    open_checkpoint,
+    save_checkpoint,
+)
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.data import Material, load_training_data
 from roadaware.training.recipe import Recipe, ScheduleRecipe, is_torchrun
@@ -523,7 +530,8 @@ class Run(Generic[R]):
             found, changed = open_checkpoint(last, recipe, self.learner.config, self.classes)
             if changed:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
-            self.network.load_state_dict(found.network)
+            with blame_checkpoint(last):
+                self.network.load_state_dict(found.network)
             self.step, self.saved = found.step, found.step
         if self._all_agree(self.step != fabric.broadcast(self.step)):
             raise UsageError(
@@ -535,13 +543,15 @@ class Run(Generic[R]):
             trainee = cast(nn.Module, torch.compile(trainee))
         self.model, self.optimizer = fabric.setup(trainee, optimizer)
         if found is not None:  # only now, so that its state comes to where the weights are
-            resume_optimizer(self.optimizer, found.optimizer)
+            with blame_checkpoint(last):
+                resume_optimizer(self.optimizer, found.optimizer)
             self.chance = found.chance
         self.average: Average | None = None
         if recipe.schedule.ema:
             self.average = Average(self.network.state_dict(), recipe.schedule.ema)
             if found is not None and found.average is not None:
-                self.average.load(found.average)
+                with blame_checkpoint(last):
+                    self.average.load(found.average)
 
     def go(self, stop: Stop) -> TrainedDetector:
         """Take all steps, or as many as there is time for."""

@@ -21,6 +21,7 @@ from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import Recipe
 
 T = TypeVar("T")
+_KINDS = tuple(kind.__name__ for kind in (Recipe, PedestrianRecipe, CrowdRecipe))
 Given = Mapping[str, Any]
 RECIPES = Path(__file__).with_name("recipes")
 """The bundled recipes: `configs/` of the repository."""
@@ -65,6 +66,9 @@ def read_recipe(
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.
     """
     found = _yaml(path)
+    # The `recipe.json` of a run says what kind of recipe it is, which its fields say, too.
+    if found.get("type") in _KINDS:
+        del found["type"]
     if on is not None:
         # What a recipe says, with the samples of another file, and its task if it names one.
         if "task" not in found:

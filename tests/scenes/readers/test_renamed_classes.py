@@ -103,3 +103,17 @@ def test_coco_is_renamed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     assert "Ped" in shown
     assert "automobile" not in shown
+
+
+def test_a_key_of_endless_parts_is_refused_before_it_is_parsed(file: Path) -> None:
+    facts = file.parent / "dataset.toml"
+    for text in (
+        ".".join("a" * 30_000) + " = 1",
+        "[" + '"a".' * 30_000 + '"a"]',
+        'x = "' + "a" * (1 << 20) + '"',
+    ):
+        facts.write_text(text)
+        with pytest.raises(InputError, match="up to 100 dots in a line outside of texts"):
+            read("csv", file)
+    facts.write_text('rename = {person = "' + "P." * 100 + '"}\n')
+    assert "P." * 100 in list_classes(read("csv", file))

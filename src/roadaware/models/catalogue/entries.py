@@ -149,6 +149,8 @@ def find_entry(name: str) -> Entry:
         UsageError: if there is none; names the nearest.
     """
     entries = read_catalogue()
+    if find_bundled_path(name):
+        raise UsageError(f"{name} came with roadaware: it is always there, and neither fetched nor removed")
     if name not in entries:
         near = difflib.get_close_matches(name, entries, n=1)
         meant = f"; did you mean '{near[0]}'?" if near else ""
@@ -214,10 +216,15 @@ def resolve_weights(given: Path, tasks: Sequence[str] = ()) -> Path:
         tasks: what the command can use; none for anything.
 
     Raises:
-        UsageError: if the name is one of the catalogue and not installed, or of a model for something else.
+        UsageError: if the name is one of the catalogue and not installed, or of a model for something else; or if it
+            is the folder of a training; says what of it is meant.
     """
     name = str(given)
     entries = read_catalogue()
+    if given.is_dir() and not (given / "config.json").exists():
+        for trained in (given / "model", given / WEIGHTS):
+            if trained.exists():
+                raise UsageError(f"{name} is a folder around a model: name the model itself, {trained}")
     if given.exists() or name not in entries:
         bundled = None if given.exists() else find_bundled_path(name)
         if bundled is None:
@@ -259,7 +266,10 @@ def remove_model(name: str) -> int:
     gone = make_temporary_path(folder)
     try:
         folder.rename(gone)  # at once: nobody opens half of it
-        shutil.rmtree(gone)
+        if gone.is_symlink():
+            gone.unlink()  # what it led to lies where somebody put it
+        else:
+            shutil.rmtree(gone)
     except OSError as error:
         raise DiskError(f"{folder} cannot be removed: {error.strerror}") from error
     return size

@@ -28,6 +28,8 @@ from roadaware.models.crossing.networks.stills import CrossingNet
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.models.tensor_files import (
     ARITHMETIC,
+    check_digest,
+    digest_tensors,
     limit_network_size,
     parse_facts,
     read_about,
@@ -451,6 +453,7 @@ class Predictor:
             "tasks": self.network.tasks,
             "temperature": self.temperature,
             "facts": self.facts,
+            "digest": digest_tensors(tensors),
         }
         if self.doubt.draws:
             facts["doubt"] = configs.to_dict(self.doubt)
@@ -476,6 +479,7 @@ class Predictor:
                 f"holds no predictor of this version but {to_printable(repr(said.get('format')), 60)}",
                 where=str(path),
             )
+        check_digest(tensors, said, str(path))
         try:
             facts, temperature = dict(said["facts"]), _number(said["temperature"], 1e-6, 1e6, "temperature")
             task, labels = str(said["task"]), tuple(said["labels"])

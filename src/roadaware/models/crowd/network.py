@@ -40,8 +40,14 @@ from roadaware.models.retinanet3d.layers import (
 )
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.trunks import Compact, add_resnet
-from roadaware.models.tensor_files import ARITHMETIC, limit_network_size, parse_facts, read_safetensors
-from roadaware.models.weights import digest_tensors, load_published, open_network
+from roadaware.models.tensor_files import (
+    ARITHMETIC,
+    digest_tensors,
+    limit_network_size,
+    parse_facts,
+    read_safetensors,
+)
+from roadaware.models.weights import load_published, open_network
 
 BUNDLED = Path(__file__).resolve().parents[2] / "weights" / "compact-road.safetensors"
 """The bundled detector, whose trunk the compact one begins with."""

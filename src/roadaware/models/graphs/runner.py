@@ -26,7 +26,13 @@ from roadaware.io.sources import to_printable
 from roadaware.models.detector import FACTS
 from roadaware.models.graphs.graph import INPUT, Graph, Step, infer_shapes, parse_graph
 from roadaware.models.offline import import_onnxruntime
-from roadaware.models.tensor_files import parse_facts, read_about, read_safetensors
+from roadaware.models.tensor_files import (
+    check_digest,
+    digest_tensors,
+    parse_facts,
+    read_about,
+    read_safetensors,
+)
 
 FORMAT = "roadaware-graph-1"
 _HALF = np.float16
@@ -50,7 +56,9 @@ def save_graph(path: Path, graph: Graph, facts: Mapping[str, Any]) -> None:
             half = array.astype(_HALF)
         exact = np.array_equal(half.astype(np.float32), array)
         tensors[name] = torch.from_numpy(np.array(half if exact else array, order="C"))
-    said = {"format": FORMAT, "version": __version__, "graph": graph.as_plain(), **facts}
+    said = {
+        "format": FORMAT, "version": __version__, "graph": graph.as_plain(), **facts, "digest": digest_tensors(tensors),
+    }  # fmt: skip
     write_atomically(path, save(tensors, {FACTS: json.dumps(said)}))
 
 
@@ -78,6 +86,7 @@ def open_graph(path: Path) -> tuple[Graph, dict[str, Any]]:
             f"a file of format {to_printable(repr(facts.get('format')), 60)}, and this version reads {FORMAT}",
             where=str(path),
         )
+    check_digest(tensors, facts, str(path))
     if any(not tensor.is_floating_point() for tensor in tensors.values()):
         raise DamagedError("its weights are no floating numbers", where=str(path))
     weights = {name: tensor.float().numpy() for name, tensor in tensors.items()}

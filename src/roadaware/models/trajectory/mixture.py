@@ -18,7 +18,13 @@ from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
-from roadaware.models.tensor_files import ARITHMETIC, parse_facts, read_safetensors
+from roadaware.models.tensor_files import (
+    ARITHMETIC,
+    check_digest,
+    digest_tensors,
+    parse_facts,
+    read_safetensors,
+)
 from roadaware.models.trajectory.motion import StateForecast, States
 
 _FORMAT, _FACTS = "roadaware-trajectories", "roadaware"
@@ -208,6 +214,7 @@ class PathPredictor:
         tensors = {name: value.detach().contiguous() for name, value in self.network.state_dict().items()}
         record = {
             "format": _FORMAT, "version": __version__, "config": configs.to_dict(self.network.config), "facts": self.facts,
+            "digest": digest_tensors(tensors),
         }  # fmt: skip
         write_atomically(path, bytes_of(tensors, {_FACTS: json.dumps(record)}))
 
@@ -227,6 +234,7 @@ class PathPredictor:
             raise InputError(
                 f"holds no network of paths but {to_printable(repr(said.get('format')), 60)}", where=str(path)
             )
+        check_digest(tensors, said, str(path))
         try:
             network = MixtureNetwork(configs.from_dict(MixtureConfig, said["config"]))
             network.load_state_dict(tensors)
