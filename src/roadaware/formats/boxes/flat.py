@@ -150,7 +150,7 @@ def flatten(
 
     Raises:
         UsageError: if there is no such kind of label.
-        InputError: if the form needs to know what the tables do not say.
+        InputError: if the form needs to know what the tables do not say, or a class has no name that text holds.
     """
     lost = count_other_tables(tables, _OWN, form)
     kind = choose_kind(tables, kind)
@@ -174,6 +174,7 @@ def flatten(
     )
     boxes = _add_occlusion(boxes, form, lost)
     boxes, classes = find_classes(boxes, tables, kind, lost)
+    _check_classes(classes)
     boxes = _add_tracks(boxes, tables, form, lost)
     for what, wrong, reason in (
         ("ignore", pl.col("ignore").fill_null(value=False), "boxes to ignore, left out"),
@@ -407,6 +408,14 @@ def find_classes(
     if not words and (highest := found["label"].max()) is not None:
         words = tuple(str(n) for n in range(int(str(highest)) + 1))
     return found, words
+
+
+def _check_classes(classes: Sequence[str]) -> None:
+    """Refuse names that text does not bring back: in a list a line break moves every class below it."""
+    for name in classes:
+        if not name or to_printable(name, len(name)) != name:
+            what = "has line breaks or control characters" if name else "is empty"
+            raise InputError(f"the name of class '{to_printable(name, 60)}' {what}", hint="rename the class")
 
 
 def _add_tracks(boxes: pl.DataFrame, tables: TableSet, form: Form, lost: Counter[str]) -> pl.DataFrame:
