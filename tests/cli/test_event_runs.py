@@ -11,7 +11,9 @@ import pytest
 from event_files import Events
 from small_files import Command, Files
 
+from roadaware.datasets import read
 from roadaware.reports import event_pages, runs
+from roadaware.scenes.store import save
 
 pytestmark = pytest.mark.slow
 
@@ -84,6 +86,21 @@ def test_two_runs_are_compared_without_the_data(
     ]
     assert [100 * row["a"], 100 * row["b"]] == pytest.approx(values)
     assert data["metrics"]["frame_map@0.5:agent"]["difference"] == 0
+
+
+def test_runs_on_corrected_annotations_are_not_compared(
+    roadaware: Command, events: Events, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    scenes = read("road", events.truth, cache=False)
+    moved = scenes.with_tables(boxes=scenes.boxes.with_columns(pl.col("x1_px") - 20))
+    for name, truth in (("same", scenes), ("moved", moved)):
+        save(truth, tmp_path / name)
+        words = ["evaluate", "road", "--truth", tmp_path / name, "--predictions", events.saved]
+        assert roadaware(*words, "--resamples", "20", "-o", tmp_path / f"on-{name}").code == 0
+    assert roadaware("compare", folders[0], tmp_path / "on-same", "--resamples", "20").code == 0
+    done = roadaware("compare", folders[0], tmp_path / "on-moved", "--resamples", "20")
+    assert done.code != 0
+    assert "judged on different annotations" in done.err
 
 
 def test_a_report_of_both_compares_them(

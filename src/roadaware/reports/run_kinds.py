@@ -11,7 +11,7 @@ from typing import Any
 from roadaware.analysis.compare import Comparison, DetectionComparison, compare, compare_detections
 from roadaware.analysis.evaluation.runs import EventRun, Run, SceneRun
 from roadaware.analysis.scene_tasks import CORNER_CASES
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.reports import runs
 from roadaware.reports.clips import draw_run
 from roadaware.reports.event_pages import (
@@ -116,6 +116,13 @@ def _compare_pedestrians(a: Run, b: Run, *, draws: int, seed: int, names: tuple[
 def _compare_events(
     a: EventRun, b: EventRun, *, draws: int, seed: int, names: tuple[str, str]
 ) -> DetectionComparison:
+    truths = [run.facts["truth"].get("rows_digest") for run in (a, b)]
+    # Runs of older versions do not say it.
+    if None not in truths and truths[0] != truths[1]:
+        raise InputError(
+            f"{names[0]} and {names[1]} were judged on different annotations ({' and '.join(map(str, truths))})",
+            hint="evaluate both on the same ones, read in the same way",
+        )
     return compare_detections(
         a.matches, b.matches, a.config, draws=draws, seed=seed, names=names, config_b=b.config
     )
