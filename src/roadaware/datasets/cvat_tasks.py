@@ -34,7 +34,7 @@ from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.io.xml import find_elements, find_text, get_local_name, parse
 from roadaware.scenes.tables import Scenes
 
-VERSION = 2
+VERSION = 3
 _EDGES = ("xtl", "ytl", "xbr", "ybr")
 _WANTED = (
     "CVAT needs its annotations, files '*.xml' as 'CVAT for video 1.1' or 'CVAT for images 1.1' exports them,"
