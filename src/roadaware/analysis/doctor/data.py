@@ -72,10 +72,14 @@ def check_box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int)
         return report_suspicion("box_percent", "Boxes look like percent of the image.", evidence, remedy)
     if right > width_px * 1.05 or low > height_px * 1.05:
         says = "Boxes reach well beyond the image: its size or the scale is wrong."
-        return report_suspicion("image_size", says, evidence, "Check the size of the images in the annotations.")
+        return report_suspicion(
+            "image_size", says, evidence, "Check the size of the images in the annotations."
+        )
     if len(x2_px) >= 1000 and right < width_px * 0.55 and low < height_px * 0.55:
         says = "Boxes fill less than a quarter of the image: they may be of a smaller copy of it."
-        return report_suspicion("image_size", says, evidence, "Check the size of the images in the annotations.")
+        return report_suspicion(
+            "image_size", says, evidence, "Check the size of the images in the annotations."
+        )
     return []
 
 
