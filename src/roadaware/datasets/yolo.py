@@ -1,7 +1,8 @@
 """YOLO: a text file for each image with the boxes in it, as Ultralytics, Darknet and CVAT write it.
 
 Layout: `labels/SPLIT/NAME.txt` (or `SPLIT/labels/NAME.txt`, as Roboflow has it, `obj_train_data/NAME.txt`, or one folder of
-text files), with the names of the classes in `data.yaml`, `classes.txt` or `obj.names`; images lie in `images/SPLIT/NAME.jpg`, or beside the text.
+text files), with the names of the classes in `data.yaml`, `classes.txt` or `obj.names`; images lie in `images/SPLIT/NAME.jpg`
+or `SPLIT/images/NAME.jpg`, or beside the text.
 A line: `class cx cy w h`, the middle and the extent in shares of the image (edges, not middles, of pixels; the right
 edge excluded), then optionally the number of a track, or a score and that number (`save_conf` of trackers).
 Frames: `NAME` is `VIDEO_NUMBER` or `VIDEO/NUMBER`, numbered from 1, or from 0 where some video has a frame 0; an image

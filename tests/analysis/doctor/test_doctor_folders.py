@@ -18,7 +18,8 @@ def _scenes(dataset: str, splits: list[str | None]) -> Scenes:
         ).with_columns(splits=pl.Series([[each] if each else None for each in splits], dtype=pl.List(pl.String))),
         frames=pl.DataFrame({"video": names, "frame": 0}),
         boxes=pl.DataFrame(
-            {"box": range(len(names)), "video": names, "frame": 0, "x1_px": 500.0, "y1_px": 300.0, "x2_px": 600.0, "y2_px": 400.0}
+            {"box": range(len(names)), "video": names, "frame": 0, "x1_px": 500.0, "y1_px": 300.0, "x2_px": 600.0,
+             "y2_px": 400.0}
         ),
         meta=Meta(dataset),
     )  # fmt: skip
