@@ -118,6 +118,20 @@ def test_a_report_of_both_compares_them(
     assert again.code == 0
 
 
+def test_runs_of_one_name_are_told_apart_by_their_folders(
+    roadaware: Command, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for name in ("first", "second"):
+        shutil.copytree(folders[0], tmp_path / name / "run")
+    shutil.copytree(folders[0], tmp_path / "third")
+    runs = [tmp_path / "first" / "run", tmp_path / "second" / "run", tmp_path / "third"]
+    done = roadaware("report", *runs, "-o", tmp_path / "page.html")
+    assert done.code == 0
+    assert "first/run  " in done.out
+    assert "second/run  " in done.out
+    assert "third" in done.out.splitlines()[0]
+
+
 def test_equal_runs_give_equal_bytes(
     roadaware: Command, events: Events, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -87,14 +87,19 @@ class RunKind:
 
 
 def load_named_runs(kind: RunKind, folders: Sequence[Path]) -> list[Any]:
-    """The runs in folders; of one task on scenes, those with the same name are called as their folders are."""
+    """The runs in folders; those of one task with the same name are called as their folders are."""
     loaded = runs.load_runs(kind.load, *folders)
-    if kind is not KINDS["scenes"]:
-        return loaded
-    called = Counter((run.task.name, run.name) for run in loaded)
+    marks = [(getattr(run, "task", None), run.name) for run in loaded]
+    called = Counter(marks)
+    last = [folder.absolute().name for folder in folders]
+    # The runs of recipes are all called `test`: the folder around them says which.
+    names = (
+        name if last.count(name) == 1 else f"{folder.absolute().parent.name}/{name}"
+        for name, folder in zip(last, folders, strict=True)
+    )
     return [
-        replace(run, name=folder.name) if called[run.task.name, run.name] > 1 else run
-        for run, folder in zip(loaded, folders, strict=True)
+        replace(run, name=name) if called[mark] > 1 else run
+        for run, mark, name in zip(loaded, marks, names, strict=True)
     ]
 
 
