@@ -227,6 +227,7 @@ def _list_images(
         for element in image:
             kind = get_local_name(element)
             if kind == "box":
+                _count_attributes(element, part)
                 rows.append(_build_row(element, video, str(frame), element.get("label"), None, file))
             elif kind in _SHAPES:
                 part.left_out[f"shapes that are no box ({kind})"] += 1
@@ -257,7 +258,8 @@ def _list_tracks(
         for element in track:
             kind = get_local_name(element)
             if kind != "box":
-                part.left_out[f"shapes that are no box ({kind})"] += kind in _SHAPES
+                if kind in _SHAPES:
+                    part.left_out[f"shapes that are no box ({kind})"] += 1
                 continue
             outside = element.get("outside") == "1"
             frame = _parse_count(element.get("frame"), MOST_FRAMES, low=0)
@@ -268,6 +270,7 @@ def _list_tracks(
                 # CVAT marks with it that a track is not in view.
                 part.left_out["boxes outside the image (outside=1)"] += 1
                 continue
+            _count_attributes(element, part)
             row = _build_row(element, video, element.get("frame"), track.get("label"), mark or None, file)
             row["reason"] = reason or row["reason"]
             if frame is not None and frame not in frames and frame < frames.stop:
@@ -278,6 +281,12 @@ def _list_tracks(
             file,
             int(gaps > 0),
         )
+
+
+def _count_attributes(box: etree._Element, part: Findings) -> None:
+    """Count what a box says besides its class, which tables of boxes do not hold."""
+    if found := sum(get_local_name(each) == "attribute" for each in box):
+        part.left_out["attributes of boxes, which are not read"] += found
 
 
 def _build_row(

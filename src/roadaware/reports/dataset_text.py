@@ -89,6 +89,9 @@ def format_scenes(facts: dict[str, Any]) -> str:
     if odd:
         messages = [f"{item['what']}: {item['count']}, first {item['example']}" for item in odd]
         lines += ["", "odd, but read:", format_bullets(messages)]
+    left = [f"{what}: {count:,}" for what, count in facts["notes"].get("left_out", {}).items() if count]
+    if left:
+        lines += ["", "left out:", format_bullets(left)]
     return "\n".join([*lines, "", f"licence: {format_cell(facts['licence']) or 'not stated'}"])
 
 

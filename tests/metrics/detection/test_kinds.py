@@ -219,7 +219,8 @@ def test_every_claim_that_is_left_out_is_counted_by_reason() -> None:
 def test_a_kind_that_is_asked_for_and_labels_no_tube_is_noted() -> None:
     scenes, predictions = tube_set(3)
     bare = predictions.with_tables(
-        tubes=predictions.tubes.filter(pl.col("parent").is_null()), tube_labels=predictions.tube_labels.clear()
+        tubes=predictions.tubes.filter(pl.col("parent").is_null()),
+        tube_labels=predictions.tube_labels.clear(),
     )
     said = "no tubes are labelled with agent in the predictions: their numbers are 0"
     asked = {"kinds": ["agent"], "frame_thresholds": (), "video_thresholds": (0.5,)}

@@ -94,3 +94,12 @@ def test_a_project_is_read_task_by_task(tmp_path: Path, images: bool) -> None:
     assert _seen(found) == [("a", 0), ("b", 1)]
     assert found.videos["n_frames"].to_list() == [2, 2]
     assert found.rejected["reason"].to_list() == ["a second task called a"]
+
+
+def test_attributes_are_counted_as_not_read(tmp_path: Path) -> None:
+    box = f'<box frame="0" outside="0" occluded="0" {EDGES}><attribute name="pose">sits</attribute></box>'
+    found = _read(
+        tmp_path, "<task><name>v</name><size>2</size></task>", f'<track id="0" label="car">{box}</track>'
+    )
+    assert found.meta.notes["left_out"] == {"attributes of boxes, which are not read": 1}
+    assert _seen(found) == [("v", 0)]
