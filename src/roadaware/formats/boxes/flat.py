@@ -355,12 +355,13 @@ def _list_frames(tables: TableSet, videos: pl.DataFrame, form: Form, lost: Count
     """The frames that somebody looked at; all of a video of known length where no table lists frames."""
     frames = tables.frames.with_columns(pl.col("video").cast(pl.String))
     if "annotated" in frames.columns:
-        seen = frames.filter(pl.col("annotated").fill_null(value=True))
-        if form.whole:
-            lost["frames that nobody looked at, which the form takes for empty ones"] += len(frames) - len(
-                seen
-            )
-        frames = seen
+        frames = frames.filter(pl.col("annotated").fill_null(value=True))
+    if form.whole and not isinstance(tables, Predictions):
+        seen = frames.group_by("video").agg(seen=pl.len())
+        unseen = pl.col("n_frames") - pl.col("seen")
+        lost["frames that nobody looked at, which the form takes for empty ones"] += (
+            videos.join(seen, on="video").select(unseen.clip(0).sum()).item() or 0
+        )
     if "path" not in frames.columns:
         frames = frames.with_columns(path=pl.lit(None, pl.String))
     bare = videos.join(frames.select("video").unique(), on="video", how="anti").filter(pl.col("n_frames") > 0)
