@@ -297,7 +297,7 @@ def count_labels(scenes: Scenes, kinds: list[str]) -> Counted:
     if wanted:
         counts = counts.filter(pl.col("kind").is_in(wanted))
         printed = None if printed is None else printed.filter(pl.col("kind").is_in(wanted))
-    name, videos = scenes.meta.dataset, len(scenes.videos)
+    name, videos = scenes.meta.dataset or "set without a name", len(scenes.videos)
     rows = counts if printed is None else printed
     text = [format_kind_counts(counts, kind) for kind in counts["kind"].unique(maintain_order=True)]
     return Counted(
