@@ -599,14 +599,10 @@ def _sides(size: Any) -> tuple[int, int] | None:
     """Width and height that were asked for."""
     if size is None:
         return None
-    sides = (
-        size.lower().split("x") if isinstance(size, str) else list(size) if isinstance(size, Sequence) else []
-    )
     # As the other readers of boxes have it: 1280x720.
-    sides = [
-        int(side) if type(side) is str and side.isascii() and side.isdigit() and len(side) < 9 else side
-        for side in sides
-    ]
-    if len(sides) != 2 or not all(type(side) is int and 1 <= side <= MOST_PIXELS for side in sides):
+    given = size.lower().split("x") if isinstance(size, str) else size
+    sides = [int(side) if str(side).isascii() and str(side).isdigit() and len(str(side)) < 9 else 0
+             for side in (given if isinstance(given, Sequence) else ())]  # fmt: skip
+    if len(sides) != 2 or not all(1 <= side <= MOST_PIXELS for side in sides):
         raise UsageError(f"'size' is a width and a height in pixels, such as 1280x720, not {size!r}")
     return sides[0], sides[1]
