@@ -24,6 +24,7 @@ from roadaware import datasets
 from roadaware.analysis import compare as paired
 from roadaware.analysis import scene_tasks
 from roadaware.analysis.evaluation.event_inputs import add_dense_scores
+from roadaware.analysis.evaluation.scenes import digest_truth
 from roadaware.analysis.evaluation.tables import TASKS, Evaluation, TaskName, evaluate_tables
 from roadaware.analysis.scene_cases import collect_figure_data
 from roadaware.config import ConfigName, check_config_name, check_options, to_dict
@@ -350,6 +351,11 @@ class Result(Evaluation):
             )
         how: dict[str, Any] = {"resamples": resamples, "seed": seed, "names": (self.name, other.name)}
         if isinstance(self.found, DetectionResult) and isinstance(other.found, DetectionResult):
+            if self.scenes is not other.scenes and digest_truth(self.scenes) != digest_truth(other.scenes):
+                raise InputError(
+                    "the two were evaluated on different ground truth",
+                    hint="evaluate both with the same scenes",
+                )
             return paired.compare_detections(
                 self.found.matches, other.found.matches, self.config, config_b=other.config, **how
             ).table

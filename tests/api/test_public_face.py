@@ -72,6 +72,9 @@ def test_ten_lines_from_arrays_to_numbers_pictures_and_a_page(scenes: ra.Scenes,
     table = result.compare(worse, resamples=50)
     difference = table.filter(pl.col("metric") == "frame_map@0.5:agent")["difference"].item()
     assert difference == pytest.approx(1 - worse.value("frame_map@0.5:agent"))  # type: ignore[operator]
+    moved = scenes.with_tables(boxes=scenes.boxes.with_columns(pl.col("x1_px") - 5))
+    with pytest.raises(InputError, match="different ground truth"):
+        result.compare(ra.evaluate(tubes, moved, resamples=0), resamples=5)
 
 
 @pytest.mark.slow

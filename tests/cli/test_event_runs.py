@@ -11,7 +11,9 @@ import pytest
 from event_files import Events
 from small_files import Command, Files
 
+from roadaware.datasets import read
 from roadaware.reports import event_pages, runs
+from roadaware.scenes.store import save
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +88,21 @@ def test_two_runs_are_compared_without_the_data(
     assert data["metrics"]["frame_map@0.5:agent"]["difference"] == 0
 
 
+def test_runs_on_corrected_annotations_are_not_compared(
+    roadaware: Command, events: Events, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    scenes = read("road", events.truth, cache=False)
+    moved = scenes.with_tables(boxes=scenes.boxes.with_columns(pl.col("x1_px") - 20))
+    for name, truth in (("same", scenes), ("moved", moved)):
+        save(truth, tmp_path / name)
+        words = ["evaluate", "road", "--truth", tmp_path / name, "--predictions", events.saved]
+        assert roadaware(*words, "--resamples", "20", "-o", tmp_path / f"on-{name}").code == 0
+    assert roadaware("compare", folders[0], tmp_path / "on-same", "--resamples", "20").code == 0
+    done = roadaware("compare", folders[0], tmp_path / "on-moved", "--resamples", "20")
+    assert done.code != 0
+    assert "judged on different annotations" in done.err
+
+
 def test_a_report_of_both_compares_them(
     roadaware: Command, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -99,6 +116,20 @@ def test_a_report_of_both_compares_them(
     assert "Reliability of scores" in text
     again = roadaware("report", folders[0].parent / "mended", "-o", tmp_path / "one.html")
     assert again.code == 0
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(
+    roadaware: Command, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for name in ("first", "second"):
+        shutil.copytree(folders[0], tmp_path / name / "run")
+    shutil.copytree(folders[0], tmp_path / "third")
+    runs = [tmp_path / "first" / "run", tmp_path / "second" / "run", tmp_path / "third"]
+    done = roadaware("report", *runs, "-o", tmp_path / "page.html")
+    assert done.code == 0
+    assert "first/run  " in done.out
+    assert "second/run  " in done.out
+    assert "third" in done.out.splitlines()[0]
 
 
 def test_equal_runs_give_equal_bytes(

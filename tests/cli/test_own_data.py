@@ -134,3 +134,13 @@ def test_saved_tables_need_no_name(folder: Path, tmp_path: Path) -> None:
     assert main(["read", str(folder), "-o", str(tmp_path / "a"), "-q"]) == 0
     shutil.rmtree(folder)
     assert main(["read", str(tmp_path / "a"), "-q"]) == 0
+
+
+def test_what_is_left_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "<annotations><version>1.1</version><meta><task><name>v</name><size>2</size></task></meta>"
+        '<track id="0" label="car"><polygon frame="0" outside="0" points="1,2;3,4;5,6"/></track></annotations>'
+    )
+    (tmp_path / "v.xml").write_text(text)
+    assert main(["read", str(tmp_path)]) == 0
+    assert "left out:\n  - shapes that are no box (polygon): 1" in capsys.readouterr().out

@@ -6,10 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from event_files import Events
 from small_files import Command
+
+from roadaware import Scenes
+from roadaware.scenes.store import save
 
 
 def test_counts_are_those_of_the_tables(roadaware: Command, events: Events) -> None:
@@ -33,6 +37,20 @@ def test_the_text_is_in_the_form_of_print(roadaware: Command, events: Events) ->
     assert "Ped-Mov" not in done.out
     bars = {line.split()[0]: line.count("#") for line in done.out.splitlines() if "#" in line}
     assert max(bars.values()) == 24
+
+
+def test_tables_made_in_python_have_no_name_and_are_counted(roadaware: Command, tmp_path: Path) -> None:
+    boxes, frames = np.array([[1, 2, 30, 40], [2, 2, 31, 40], [5, 5, 9, 9]]), np.array([0, 1, 1])
+    scenes = Scenes.from_numpy(
+        boxes, frames, "v", classes=["person", "car"], labels=[0, 0, 1], tracks=[1, 1, 2]
+    )
+    save(scenes, tmp_path / "mine")
+    done = roadaware("stats", "yolo", tmp_path / "mine", "--json")
+    assert done.code == 0
+    rows = {
+        row["label"]: (row["boxes"], row["tubes"]) for row in done.data["counts"] if row["split"] == "all"
+    }
+    assert rows == {"person": (2, 1), "car": (1, 1), None: (3, 2)}
 
 
 @pytest.mark.slow

@@ -181,7 +181,7 @@ def _list_frames(found: BoxSource, videos: pl.DataFrame) -> pl.DataFrame:
         )
     for video, listed in spans:
         own = (
-            pl.int_range(listed.start, listed.stop, eager=True, dtype=pl.Int64).alias("frame")
+            pl.int_range(listed.start, listed.stop, listed.step, eager=True, dtype=pl.Int64).alias("frame")
             if isinstance(listed, range)
             else pl.Series("frame", sorted(listed), dtype=pl.Int64)
         )

@@ -512,7 +512,7 @@ def read(
     *,
     kinds: Mapping[str, str] | None = None,
     fps: float | None = None,
-    size: Sequence[int] | None = None,
+    size: str | Sequence[int] | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> Scenes:
@@ -532,7 +532,7 @@ def read(
         kinds: control, or `label` for those that rectangles in videos carry themselves, to a kind of label;
             a control that is not named is a kind of its own.
         fps: frames per second of all videos (default: what the export says).
-        size: width and height in pixels where the export does not say them.
+        size: width and height in pixels where the export does not say them, such as 1280x720.
 
     Raises:
         UsageError: if an option is none.
@@ -599,7 +599,10 @@ def _sides(size: Any) -> tuple[int, int] | None:
     """Width and height that were asked for."""
     if size is None:
         return None
-    sides = tuple(size) if isinstance(size, Sequence) else ()
-    if len(sides) != 2 or not all(type(side) is int and 1 <= side <= MOST_PIXELS for side in sides):
-        raise UsageError(f"'size' is a width and a height in pixels, such as (1280, 720), not {size!r}")
+    # As the other readers of boxes have it: 1280x720.
+    given = size.lower().split("x") if isinstance(size, str) else size
+    sides = [int(side) if str(side).isascii() and str(side).isdigit() and len(str(side)) < 9 else 0
+             for side in (given if isinstance(given, Sequence) else ())]  # fmt: skip
+    if len(sides) != 2 or not all(1 <= side <= MOST_PIXELS for side in sides):
+        raise UsageError(f"'size' is a width and a height in pixels, such as 1280x720, not {size!r}")
     return sides[0], sides[1]

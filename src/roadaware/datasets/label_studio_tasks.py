@@ -92,7 +92,10 @@ def parse_shape(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn
         sequence = value.get("sequence")
         if not isinstance(sequence, list) or not sequence:
             return _reject_item(
-                reading, "tubes", item, f"'sequence' should be a list of keyframes: {format_value(sequence)}"
+                reading,
+                "tubes",
+                item,
+                f"'sequence' should be a list of keyframes and is {'empty' if sequence == [] else format_value(sequence)}",
             )
         count = parse_frame(value.get("framesCount"))
         count = count if count is not None and 1 <= count <= MOST_FRAMES else None

@@ -77,10 +77,10 @@ def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
     if is_saved(path):
         scenes = open_saved_scenes(path)
         named = (*get_reader(dataset).datasets, *get_reader(SYNTHETIC).datasets)
-        if scenes.meta.dataset not in named:
-            found = scenes.meta.dataset or "no named set"
+        # Tables that were made in Python have no name, and are what they are called.
+        if scenes.meta.dataset and scenes.meta.dataset not in named:
             raise InputError(
-                f"expected tables of {' or '.join(named[:-1])}, found those of {found}",
+                f"expected tables of {' or '.join(named[:-1])}, found those of {scenes.meta.dataset}",
                 where=str(path),
                 hint="name the dataset that was saved there, or point at the release",
             )

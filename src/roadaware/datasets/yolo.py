@@ -1,7 +1,8 @@
 """YOLO: a text file for each image with the boxes in it, as Ultralytics, Darknet and CVAT write it.
 
-Layout: `labels/SPLIT/NAME.txt` (or `obj_train_data/NAME.txt`, or one folder of text files), with the names of the
-classes in `data.yaml`, `classes.txt` or `obj.names`; images lie in `images/SPLIT/NAME.jpg`, or beside the text.
+Layout: `labels/SPLIT/NAME.txt` (or `SPLIT/labels/NAME.txt`, as Roboflow has it, `obj_train_data/NAME.txt`, or one folder of
+text files), with the names of the classes in `data.yaml`, `classes.txt` or `obj.names`; images lie in `images/SPLIT/NAME.jpg`
+or `SPLIT/images/NAME.jpg`, or beside the text.
 A line: `class cx cy w h`, the middle and the extent in shares of the image (edges, not middles, of pixels; the right
 edge excluded), then optionally the number of a track, or a score and that number (`save_conf` of trackers).
 Frames: `NAME` is `VIDEO_NUMBER` or `VIDEO/NUMBER`, numbered from 1, or from 0 where some video has a frame 0; an image
@@ -31,10 +32,9 @@ from roadaware.io.sources import Source, decode_utf_text, find_source, to_printa
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
-VERSION = 1
+VERSION = 2
 NAMES = ("data.yaml", "dataset.yaml", "data.yml")
 LISTS = ("classes.txt", "obj.names", "labels/classes.txt")
-_LABELS = ("labels", "obj_train_data", "")
 _PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 _NUMBERED = re.compile(r"(.+?)[_/](\d{1,9})", re.ASCII | re.DOTALL)
 _NO_LABELS = {
@@ -47,6 +47,7 @@ _NO_LABELS = {
     "requirements.txt",
 }
 _SPLITS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+_LABELS = (("labels",), ("obj_train_data",), tuple(f"{split}/labels" for split in _SPLITS), ("",))
 _WANTED = (
     "YOLO needs its annotations, files '*.txt' in 'labels/' with 'data.yaml' or 'classes.txt' beside it,"
 )
@@ -75,13 +76,15 @@ def inputs(source: Source, **options: Any) -> list[str]:
 def _list_labels(source: Source) -> list[str]:
     """Files of labels, of the first place that has some."""
     named = any(source.holds(name) for name in (*NAMES, *LISTS, FACTS))
-    for place in _LABELS:
-        if place and not source.has_folder(place):
-            continue
-        if not place and not named:
-            continue
-        found = [name for name in _walk(source, place) if PurePosixPath(name).name.lower() not in _NO_LABELS]
-        if found and (named or place == "labels"):
+    for places in _LABELS:
+        found = [
+            name
+            for place in places
+            if not place or source.has_folder(place)
+            for name in _walk(source, place)
+            if PurePosixPath(name).name.lower() not in _NO_LABELS
+        ]
+        if found and (named or places == ("labels",)):
             return found
     return []
 
@@ -229,7 +232,7 @@ def _place_images(source: Source, names: list[str], facts: Facts) -> dict[str, l
     }
     shown: dict[str, dict[str, str]] = {}
     for name in names:
-        inner = re.sub(r"^(labels|obj_train_data)/", "", name)
+        inner = re.sub(r"^((?:\w+/)?)(labels|obj_train_data)/", r"\1", name)
         first, _, rest = inner.partition("/")
         split = _SPLITS.get(first.lower()) if rest else None
         stem = (rest if split else inner).removesuffix(PurePosixPath(name).suffix)
@@ -251,9 +254,9 @@ def _place_images(source: Source, names: list[str], facts: Facts) -> dict[str, l
 
 
 def _find_image(source: Source, folder: str, stem: str, shown: dict[str, dict[str, str]]) -> str | None:
-    """The image of a file of labels: in the folder of the same name below `images`, or beside it."""
+    """The image of a file of labels: in the folder called `images` in the place of `labels`, or beside it."""
     folder = "" if folder == "." else folder
-    for place in dict.fromkeys((re.sub(r"^labels(?=/|$)", "images", folder), folder)):
+    for place in dict.fromkeys((re.sub(r"(^|/)labels(?=/|$)", r"\1images", folder, count=1), folder)):
         if place not in shown:
             held = source.entries(place)[0] if not place or source.has_folder(place) else []
             shown[place] = {

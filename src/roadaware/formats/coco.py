@@ -63,7 +63,9 @@ def choose_by(content: Any, where: str) -> tuple[By, int]:
     held = ensure_object(content, where, "a COCO file")
     images = ensure_list(held.get("images"), where, "'images'")
     files = [each.get("file_name") for each in images if isinstance(each, dict)]
-    numbers = [_FOLDER_NAME.fullmatch(file) if isinstance(file, str) else None for file in files]
+    # On Windows tools write folders with a backslash.
+    names = [file.replace("\\", "/") if isinstance(file, str) else "" for file in files]
+    numbers = [_FOLDER_NAME.fullmatch(name) for name in names]
     places = {(match[1], int(match[2])) for match in numbers if match}
     # One file may be listed twice; two files are never one frame.
     in_folders = bool(files) and all(numbers) and len(places) == len(set(files))
@@ -667,7 +669,7 @@ def _take_plain(chunk: list[Any], index: CocoIndex, rows: _Rows, place_of: dict[
     box = [row.get("bbox") for row in chunk]
     area = [row.get("area", -1) for row in chunk]
     crowd = [row.get("iscrowd", 0) for row in chunk]
-    track = [row.get("track_id") for row in chunk]
+    track = [row.get("track_id", row.get("instance_id")) for row in chunk]
     types = (set(map(type, values)) for values in (image, category, area, crowd, track))
     due: tuple[set[type], ...] = ({int}, {int}, {int, float}, {int}, {int, NoneType})
     if not all(found <= kinds for found, kinds in zip(types, due, strict=True)):
@@ -751,8 +753,9 @@ def _annotation(row: dict[str, Any], rows: _Rows) -> str:
     ignored = crowd or row.get("ignore") in (1, True)
     attributes: Any = row.get("attributes")
     tracks = (row, attributes if isinstance(attributes, dict) else {})
-    # CVAT and Supervisely write it among the attributes.
-    track: Any = next((held["track_id"] for held in tracks if held.get("track_id") is not None), None)
+    # CVAT and Supervisely write it among the attributes, MMTracking as `instance_id`.
+    named = [held.get(name) for name in ("track_id", "instance_id") for held in tracks]
+    track: Any = next((each for each in named if each is not None), None)
     if track is not None and parse_int(track, 0, _LARGEST) is None:
         rows.odd["a track_id that is no whole number from 0 on; the box has none"] += 1
         track = None

@@ -39,7 +39,7 @@ from roadaware.io.sources import FolderSource, Source, find_source, to_printable
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Scenes, label_tracks
 
-VERSION = 2
+VERSION = 3
 _PLACES = ("annotations", "", "train", "valid", "val", "test")
 LARGEST_WHOLE = 3 << 26
 """Larger files are read in parts, and may have any size; smaller ones at once: a fifth faster, in up to 1.4 GB."""
@@ -165,6 +165,8 @@ def _read_file(
     by, base = choose_by(content, where)
     base = base if first_frame is None else first_frame
     stem = PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix)
+    if stem == "_annotations.coco":  # Roboflow calls the file of every split so
+        stem = PurePosixPath(name).parent.name or stem
     found = Findings()
     index = build_coco_index(
         content, where, by=by, name=escape_surrogates(stem), first_frame=base, findings=found

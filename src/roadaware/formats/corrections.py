@@ -344,10 +344,11 @@ def _plain_box(
 
 def _find_image(name: str, rows: _Rows) -> Place | None:
     """The image of a file name, with or without the folders before it where that is enough."""
-    if name in rows.files:
-        return rows.files[name]
-    last = name.replace("\\", "/").rpartition("/")[2]
-    near = [place for file, place in rows.files.items() if file.rpartition("/")[2] == last]
+    parts = name.replace("\\", "/").split("/")
+    for start in range(len(parts)):
+        if (inner := "/".join(parts[start:])) in rows.files:
+            return rows.files[inner]
+    near = [place for file, place in rows.files.items() if file.rpartition("/")[2] == parts[-1]]
     return near[0] if len(near) == 1 else None
 
 

@@ -146,6 +146,8 @@ def _format_opening_tag(tag: str, **attributes: str) -> str:
 # The regions of one Label Studio task: tracks as keyframes, boxes, spans, sounds, texts and arrows.
 
 _ROUNDING_PX = 1e-9
+_SAME_PX = 1e-4
+"""Less than single precision tells apart in an image of 4,000 pixels."""
 _MAKES = "makes"
 Results = list[dict[str, Any]]
 
@@ -395,6 +397,15 @@ def _sequence(frames: Ints, corners: Floats, task: _Task) -> dict[str, Any]:
     """A track as keyframes."""
     places, enabled = select_keyframes(frames, corners, task.held.tolerance_px + _ROUNDING_PX)
     task.held.keyframes += len(places)
+    # Both ends of each run of frames are keyframes, so that nothing is drawn between runs.
+    drawn = np.stack(
+        [np.interp(frames, frames[places], corners[places, n]) for n in range(corners.shape[1])], axis=1
+    )
+    moved = np.abs(drawn - corners).max(axis=1) > _SAME_PX
+    task.held.leave_out(
+        f"boxes between keyframes that are up to {task.held.tolerance_px:g} px from where they were",
+        int(moved.sum()),
+    )
     rate, length = task.row.get("fps"), task.row.get("n_frames")
     sequence = []
     for place, on in zip(places.tolist(), enabled.tolist(), strict=True):

@@ -743,7 +743,7 @@ def find_source(
             for source in found:
                 source.close()
             raise DatasetNotFoundError(
-                f"{wanted}, and several folders have it: {names}. Point at one of them"
+                f"{wanted.removesuffix(',')}, and several folders have it: {names}. Point at one of them"
             )
         return found[0]
     saw = ", ".join(_listing(source)) or "nothing"

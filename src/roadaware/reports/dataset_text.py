@@ -89,6 +89,9 @@ def format_scenes(facts: dict[str, Any]) -> str:
     if odd:
         messages = [f"{item['what']}: {item['count']}, first {item['example']}" for item in odd]
         lines += ["", "odd, but read:", format_bullets(messages)]
+    left = [f"{what}: {count:,}" for what, count in facts["notes"].get("left_out", {}).items() if count]
+    if left:
+        lines += ["", "left out:", format_bullets(left)]
     return "\n".join([*lines, "", f"licence: {format_cell(facts['licence']) or 'not stated'}"])
 
 
@@ -294,7 +297,7 @@ def count_labels(scenes: Scenes, kinds: list[str]) -> Counted:
     if wanted:
         counts = counts.filter(pl.col("kind").is_in(wanted))
         printed = None if printed is None else printed.filter(pl.col("kind").is_in(wanted))
-    name, videos = scenes.meta.dataset, len(scenes.videos)
+    name, videos = scenes.meta.dataset or "set without a name", len(scenes.videos)
     rows = counts if printed is None else printed
     text = [format_kind_counts(counts, kind) for kind in counts["kind"].unique(maintain_order=True)]
     return Counted(

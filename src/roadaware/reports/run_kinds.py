@@ -11,7 +11,7 @@ from typing import Any
 from roadaware.analysis.compare import Comparison, DetectionComparison, compare, compare_detections
 from roadaware.analysis.evaluation.runs import EventRun, Run, SceneRun
 from roadaware.analysis.scene_tasks import CORNER_CASES
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.reports import runs
 from roadaware.reports.clips import draw_run
 from roadaware.reports.event_pages import (
@@ -87,14 +87,19 @@ class RunKind:
 
 
 def load_named_runs(kind: RunKind, folders: Sequence[Path]) -> list[Any]:
-    """The runs in folders; of one task on scenes, those with the same name are called as their folders are."""
+    """The runs in folders; those of one task with the same name are called as their folders are."""
     loaded = runs.load_runs(kind.load, *folders)
-    if kind is not KINDS["scenes"]:
-        return loaded
-    called = Counter((run.task.name, run.name) for run in loaded)
+    marks = [(getattr(run, "task", None), run.name) for run in loaded]
+    called = Counter(marks)
+    last = [folder.absolute().name for folder in folders]
+    # The runs of recipes are all called `test`: the folder around them says which.
+    names = (
+        name if last.count(name) == 1 else f"{folder.absolute().parent.name}/{name}"
+        for name, folder in zip(last, folders, strict=True)
+    )
     return [
-        replace(run, name=folder.name) if called[run.task.name, run.name] > 1 else run
-        for run, folder in zip(loaded, folders, strict=True)
+        replace(run, name=name) if called[mark] > 1 else run
+        for run, mark, name in zip(loaded, marks, names, strict=True)
     ]
 
 
@@ -116,6 +121,13 @@ def _compare_pedestrians(a: Run, b: Run, *, resamples: int, seed: int, names: tu
 def _compare_events(
     a: EventRun, b: EventRun, *, resamples: int, seed: int, names: tuple[str, str]
 ) -> DetectionComparison:
+    truths = [run.facts["truth"].get("rows_digest") for run in (a, b)]
+    # Runs of older versions do not say it.
+    if None not in truths and truths[0] != truths[1]:
+        raise InputError(
+            f"{names[0]} and {names[1]} were judged on different annotations ({' and '.join(map(str, truths))})",
+            hint="evaluate both on the same ones, read in the same way",
+        )
     return compare_detections(
         a.matches, b.matches, a.config, resamples=resamples, seed=seed, names=names, config_b=b.config
     )

@@ -214,3 +214,17 @@ def test_every_prediction_that_is_left_out_is_counted_by_reason() -> None:
     }
     assert result.left_out == {what: n for what, n in expected.items() if n}
     assert all(f"{n:,} {what} were left out" in result.notes for what, n in result.left_out.items())
+
+
+def test_a_kind_that_is_asked_for_and_labels_no_tube_is_noted() -> None:
+    scenes, predictions = tube_set(3)
+    bare = predictions.with_tables(
+        tubes=predictions.tubes.filter(pl.col("parent").is_null()),
+        tube_labels=predictions.tube_labels.clear(),
+    )
+    said = "no tubes are labelled with agent in the predictions: their numbers are 0"
+    asked = {"kinds": ["agent"], "frame_thresholds": (), "video_thresholds": (0.5,)}
+    result = evaluate(bare, scenes, DEFAULT, **asked)
+    assert said in result.notes
+    assert set(result.summary.filter(level="video").filter("valid")["value"]) == {0.0}
+    assert said not in evaluate(predictions, scenes, DEFAULT, **asked).notes

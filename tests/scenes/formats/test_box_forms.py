@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,58 @@ def test_a_write_that_fails_leaves_what_stood_there(tmp_path: Path) -> None:
         write_boxes(random_scenes(4, FORMS["coco"].holds), "coco", tmp_path / "out", overwrite=True, add=fail)
     assert read_files(tmp_path / "out") == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("form", [form for form in GENERAL if form not in ("coco", "csv", "via", "via_csv")])
+def test_two_videos_that_would_be_one_file_are_refused(form: str, tmp_path: Path) -> None:
+    names = ["a b", "A B"] if form in ("yolo", "fiftyone") else ["a/b", "a_b"]
+    box = {"x1_px": [1.0], "y1_px": [1.0], "x2_px": [9.0], "y2_px": [9.0]}
+    scenes = Scenes(
+        videos=pl.DataFrame({"video": names, "width_px": 640, "height_px": 480, "n_frames": 1}),
+        frames=pl.DataFrame({"video": names, "frame": 0}),
+        boxes=pl.DataFrame({"box": [0], "video": names[:1], "frame": 0, **box}),
+        labels=pl.DataFrame({"box": [0], "kind": "agent", "label": 0}),
+        meta=Meta("two", vocabularies={"agent": CLASSES}),
+    )
+    with pytest.raises(InputError, match="would be written twice"):
+        write_boxes(scenes, form, tmp_path / "out", lossy=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("flagged", [True, False])
+@pytest.mark.parametrize("form", [form for form in BOXED if FORMS[form].whole])
+def test_frames_that_nobody_looked_at_are_counted(form: str, flagged: bool, tmp_path: Path) -> None:
+    """Whether tables list them as such or not at all."""
+    frames = pl.DataFrame({"video": "0000", "frame": range(9), "annotated": [k in (2, 3) for k in range(9)]})
+    box = {
+        "box": [0],
+        "video": "0000",
+        "frame": 2,
+        "tube": 0,
+        "x1_px": 1.0,
+        "y1_px": 1.0,
+        "x2_px": 9.0,
+        "y2_px": 9.0,
+    }
+    scenes = Scenes(
+        videos=pl.DataFrame({"video": ["0000"], "width_px": 640, "height_px": 480, "n_frames": 9}),
+        frames=frames if flagged else frames.filter("annotated").drop("annotated"),
+        boxes=pl.DataFrame(box),
+        labels=pl.DataFrame({"box": [0], "kind": "agent", "label": 0}),
+        tubes=pl.DataFrame({"tube": [0], "video": "0000", "name": "1"}),
+        meta=Meta("part", vocabularies={"agent": CLASSES}),
+    )
+    with pytest.raises(UsageError, match="7 frames that nobody looked at"):
+        write_boxes(scenes, form, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["", "two\nlines", "bell\a"])
+@pytest.mark.parametrize("form", BOXED)
+def test_a_class_whose_name_text_does_not_hold_is_refused(form: str, name: str, tmp_path: Path) -> None:
+    scenes = random_scenes(1, FORMS[form].holds)
+    renamed = replace(scenes, meta=replace(scenes.meta, vocabularies={"agent": (name, *CLASSES[1:])}))
+    with pytest.raises(InputError, match="the name of class"):
+        write_boxes(renamed, form, tmp_path / "out", lossy=True)
 
 
 @pytest.mark.parametrize("form", GENERAL)

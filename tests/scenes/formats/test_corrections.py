@@ -225,6 +225,21 @@ def test_coco_of_another_tool_without_folders_and_numbers(tmp_path):
     assert list(found.findings.warnings) == ["boxes that reach out of their image, cut to it"]
 
 
+@pytest.mark.parametrize("change", [lambda name: f"images/{name}", lambda name: name.replace("/", "\\")])
+def test_images_are_found_by_as_much_of_their_path_as_is_sent(tmp_path, change):
+    """Two images whose last names are one, so that these alone do not tell them apart."""
+    frames = SENT.frames.with_columns(picture=pl.format("v{}/000001.png", "task"))
+    sent = SENT.with_tables(frames=frames)
+    content = json.loads(encode_coco_annotations(sent))
+    for image in content["images"]:
+        image["file_name"] = change(image["file_name"])
+    path = tmp_path / "back.json"
+    path.write_text(json.dumps(content))
+    found = read_corrections(path, sent)
+    assert found.findings.table().is_empty()
+    assert len(found.looked) == len(frames) > 1
+
+
 @pytest.mark.parametrize("kind", [int, float, str])
 def test_coco_of_a_tool_that_keeps_numbers_of_proposals_among_attributes_alone(tmp_path, kind):
     content = json.loads(encode_coco_annotations(SENT))

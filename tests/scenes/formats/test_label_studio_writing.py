@@ -133,6 +133,22 @@ def test_a_straight_way_needs_two_keyframes(tmp_path: Path) -> None:
     assert len(select_keyframes(frames, values, 1.0)[0]) == 4
 
 
+@pytest.mark.parametrize(("tolerance", "moved"), [(0.5, 1), (0.0, 0)])
+def test_boxes_that_come_back_elsewhere_are_counted(tmp_path: Path, tolerance: float, moved: int) -> None:
+    left = [1.0, 2.0, 2.5, 20.0, 20.0, 20.0]
+    scenes = Scenes(
+        videos=pl.DataFrame({"video": ["v"], "width_px": 640, "height_px": 480, "n_frames": 9}),
+        frames=pl.DataFrame({"video": "v", "frame": range(9)}),
+        boxes=pl.DataFrame({"box": range(6), "video": "v", "frame": [0, 1, 2, 4, 5, 6], "tube": 0, "x1_px": left,
+                            "y1_px": 1.0, "x2_px": [x + 9 for x in left], "y2_px": 9.0}),
+        tubes=pl.DataFrame({"tube": [0], "video": "v", "name": "7"}),
+    )  # fmt: skip
+    written = write_label_studio(scenes, tmp_path / "tasks.json", tolerance_px=tolerance)
+    back = read("label_studio", tmp_path / "tasks.json", cache=False).boxes
+    differ = (back["x1_px"].cast(pl.Float64) - pl.Series(left)).abs() > 1e-3
+    assert (sum(written.left_out.values()), int(differ.sum())) == (moved, moved)
+
+
 def test_a_set_of_relations_can_be_corrected_in_label_studio(tmp_path: Path) -> None:
     make = maker("vidvrd")
     make.make(tmp_path / "set")

@@ -188,6 +188,14 @@ def test_without_a_size_corners_are_shares(tmp_path: Path, task: Content) -> Non
     assert read_tasks(tmp_path, task, size=(640, 360)).videos["width_px"].to_list() == [1280]
 
 
+@pytest.mark.parametrize("size", ["640x360", "640X360", [640, 360], (640, 360)])
+def test_the_size_is_said_as_to_other_readers(tmp_path: Path, task: Content, size: Any) -> None:
+    del task["data"]["width"]
+    assert read_tasks(tmp_path, task, size=size, fps=10).videos["width_px"].to_list() == [640]
+    with pytest.raises(UsageError, match="such as 1280x720"):
+        read_tasks(tmp_path, task, size="640 by 360")
+
+
 @pytest.mark.parametrize(
     ("shift", "rate", "digits", "found"),
     [(0, 24, 15, 24.0), (1, 25, 15, 25.0), (0, 30, 1, 4.8)],

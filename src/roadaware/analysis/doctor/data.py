@@ -72,10 +72,14 @@ def check_box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int)
         return report_suspicion("box_percent", "Boxes look like percent of the image.", evidence, remedy)
     if right > width_px * 1.05 or low > height_px * 1.05:
         says = "Boxes reach well beyond the image: its size or the scale is wrong."
-        return report_suspicion("image_size", says, evidence, "Check original_size in the annotations.")
+        return report_suspicion(
+            "image_size", says, evidence, "Check the size of the images in the annotations."
+        )
     if len(x2_px) >= 1000 and right < width_px * 0.55 and low < height_px * 0.55:
         says = "Boxes fill less than a quarter of the image: they may be of a smaller copy of it."
-        return report_suspicion("image_size", says, evidence, "Check original_size in the annotations.")
+        return report_suspicion(
+            "image_size", says, evidence, "Check the size of the images in the annotations."
+        )
     return []
 
 
@@ -108,9 +112,9 @@ def check_table_sizes(rows: Mapping[str, int], rejected: int, read: int) -> list
     """
     found: list[Diagnosis] = []
     if not rows.get("boxes"):
-        says = "There are no boxes: every metric on pedestrians will be empty."
+        says = "There are no boxes: every metric of them will be empty."
         evidence = ", ".join(f"{name} {count}" for name, count in rows.items()) or "all tables are empty"
-        found += report_error("no_boxes", says, evidence, "Point at the folder that holds annotations/.")
+        found += report_error("no_boxes", says, evidence, "`roadaware read` lists what was found.")
     if rejected:
         share = rejected / max(read, rejected)
         says = f"{rejected} rows or files were refused."

@@ -150,7 +150,7 @@ def flatten(
 
     Raises:
         UsageError: if there is no such kind of label.
-        InputError: if the form needs to know what the tables do not say.
+        InputError: if the form needs to know what the tables do not say, or a class has no name that text holds.
     """
     lost = count_other_tables(tables, _OWN, form)
     kind = choose_kind(tables, kind)
@@ -174,6 +174,7 @@ def flatten(
     )
     boxes = _add_occlusion(boxes, form, lost)
     boxes, classes = find_classes(boxes, tables, kind, lost)
+    _check_classes(classes)
     boxes = _add_tracks(boxes, tables, form, lost)
     for what, wrong, reason in (
         ("ignore", pl.col("ignore").fill_null(value=False), "boxes to ignore, left out"),
@@ -354,12 +355,13 @@ def _list_frames(tables: TableSet, videos: pl.DataFrame, form: Form, lost: Count
     """The frames that somebody looked at; all of a video of known length where no table lists frames."""
     frames = tables.frames.with_columns(pl.col("video").cast(pl.String))
     if "annotated" in frames.columns:
-        seen = frames.filter(pl.col("annotated").fill_null(value=True))
-        if form.whole:
-            lost["frames that nobody looked at, which the form takes for empty ones"] += len(frames) - len(
-                seen
-            )
-        frames = seen
+        frames = frames.filter(pl.col("annotated").fill_null(value=True))
+    if form.whole and not isinstance(tables, Predictions):
+        seen = frames.group_by("video").agg(seen=pl.len())
+        unseen = pl.col("n_frames") - pl.col("seen")
+        lost["frames that nobody looked at, which the form takes for empty ones"] += (
+            videos.join(seen, on="video").select(unseen.clip(0).sum()).item() or 0
+        )
     if "path" not in frames.columns:
         frames = frames.with_columns(path=pl.lit(None, pl.String))
     bare = videos.join(frames.select("video").unique(), on="video", how="anti").filter(pl.col("n_frames") > 0)
@@ -407,6 +409,14 @@ def find_classes(
     if not words and (highest := found["label"].max()) is not None:
         words = tuple(str(n) for n in range(int(str(highest)) + 1))
     return found, words
+
+
+def _check_classes(classes: Sequence[str]) -> None:
+    """Refuse names that text does not bring back: in a list a line break moves every class below it."""
+    for name in classes:
+        if not name or to_printable(name, len(name)) != name:
+            what = "has line breaks or control characters" if name else "is empty"
+            raise InputError(f"the name of class '{to_printable(name, 60)}' {what}", hint="rename the class")
 
 
 def _add_tracks(boxes: pl.DataFrame, tables: TableSet, form: Form, lost: Counter[str]) -> pl.DataFrame:

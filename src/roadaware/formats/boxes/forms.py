@@ -42,6 +42,7 @@ from roadaware.formats.boxes.yolo import write_yolo
 from roadaware.formats.coco import CocoIndex
 from roadaware.formats.road_detections import write_folder
 from roadaware.io.folders import encode_json, is_vacant, list_other_names, make_folder, read_marker
+from roadaware.io.sources import to_printable
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -328,7 +329,8 @@ def write_boxes(
     Raises:
         UsageError: if there is no such form or kind; the form is that of a published set and given predictions; it cannot
             hold everything, which is listed; or something stands in the folder that may not be replaced.
-        InputError: if the form needs to know what the scenes do not say, or can hold none of their boxes.
+        InputError: if the form needs to know what the scenes do not say, can hold none of their boxes, or two videos would be
+            one file.
         DiskError: if the disk refuses; what stood there still stands.
     """
     if form not in FORMS:
@@ -350,8 +352,16 @@ def write_boxes(
         _agree(chosen, lost, lossy=lossy)
         written.rows = held.rows
 
+    seen: set[str] = set()
+
     def count_files() -> Files:
         for name, data in write(held):
+            # In any case: so are files told apart by some disks.
+            if name.lower() in seen:
+                raise InputError(
+                    f"{to_printable(name, 80)} would be written twice", hint="rename one of the videos"
+                )
+            seen.add(name.lower())
             written.files += 1
             yield name, data
 

@@ -55,7 +55,7 @@ def write_mot(held: FlatBoxes) -> Files:
     for row in held.videos.iter_rows(named=True):
         base = name_file(row["video"].replace("/", "_"))
         base = f"{row['split']}/{base}" if row["split"] else base
-        rate = None if row["fps"] is None else f"{row['fps']:g}"
+        rate = None if row["fps"] is None else f"{row['fps']:.9g}"
         facts = {"name": row["video"], "imDir": "img1", "frameRate": rate, "seqLength": row["n_frames"],
                  "imWidth": row["width_px"], "imHeight": row["height_px"], "imExt": ".jpg"}  # fmt: skip
         info = [f"{key}={value}" for key, value in facts.items() if value is not None]

@@ -13,9 +13,7 @@ import polars as pl
 
 from roadaware.datasets.facts import FACTS
 from roadaware.datasets.voc import LABEL_MAP
-from roadaware.errors import InputError
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_facts, format_number, name_file
-from roadaware.io.sources import to_printable
 
 _OBJECT = (
     "  <object><name>{}</name><pose>Unspecified</pose><truncated>0</truncated><difficult>{}</difficult><bndbox>"
@@ -30,7 +28,7 @@ def write_voc(held: FlatBoxes) -> Files:
         held: boxes with classes.
 
     Raises:
-        InputError: if a video is no name of a file, or two images would be one.
+        InputError: if a video is no name of a file.
     """
     names = pl.Series("name", [escape(name) for name in held.classes], dtype=pl.String)
     corners = (format_number(pl.col(f"{name}_px")) for name in ("x1", "y1", "x2", "y2"))
@@ -46,15 +44,9 @@ def write_voc(held: FlatBoxes) -> Files:
         held.videos.select("v", "width_px", "height_px", "split"), on="v", how="left", maintain_order="left"
     )
     splits: dict[str, list[str]] = {}
-    seen: set[str] = set()
     columns = ("video", "frame", "line", "path", "width_px", "height_px", "split")
     for video, frame, text, path, width, height, split in frames.select(columns).iter_rows():
         stem = name_file(video.replace("/", "_"), f"_{frame + 1:06d}")
-        if stem.lower() in seen:
-            raise InputError(
-                f"{to_printable(stem, 80)} would be written twice", hint="rename one of the videos"
-            )
-        seen.add(stem.lower())
         if split:
             splits.setdefault(split, []).append(stem)
         size = f"<size><width>{width}</width><height>{height}</height><depth>3</depth></size>"

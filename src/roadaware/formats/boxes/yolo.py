@@ -11,9 +11,7 @@ import json
 import polars as pl
 
 from roadaware.datasets.facts import FACTS
-from roadaware.errors import InputError
 from roadaware.formats.boxes.flat import SPLITS, Files, FlatBoxes, format_facts, name_file
-from roadaware.io.sources import to_printable
 
 
 def write_yolo(held: FlatBoxes) -> Files:
@@ -23,7 +21,7 @@ def write_yolo(held: FlatBoxes) -> Files:
         held: the boxes, in videos of known size.
 
     Raises:
-        InputError: if a video is no name of a file, or two would be one.
+        InputError: if a video is no name of a file.
     """
     sized = held.boxes.join(
         held.videos.select("v", "width_px", "height_px"), on="v", how="left", maintain_order="left"
@@ -47,13 +45,7 @@ def write_yolo(held: FlatBoxes) -> Files:
     yield "data.yaml", f"{images}names:\n{names}".encode() if names else f"{images}names: []\n".encode()
     if (facts := format_facts(held, "fps", "size")) is not None:
         yield FACTS, facts
-    seen: set[str] = set()
     for video, frame, text, split in frames.select("video", "frame", "line", "split").iter_rows():
         name = name_file(video, f"_{frame + 1:06d}.txt")
         name = f"labels/{split}/{name}" if split else f"labels/{name}"
-        if name.lower() in seen:
-            raise InputError(
-                f"{to_printable(name, 80)} would be written twice", hint="rename one of the videos"
-            )
-        seen.add(name.lower())
         yield name, (text + "\n" if text else "").encode()

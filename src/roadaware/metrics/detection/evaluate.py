@@ -665,11 +665,11 @@ class _Judge:
         """Name, metrics and matches of each level."""
         boxes, tubes = build_thresholds(frame_thresholds), build_thresholds(video_thresholds)
         if boxes.values:
-            kinds = self._kinds(list_box_kinds, describe_box_kinds)
+            kinds = self._kinds("boxes", list_box_kinds, describe_box_kinds)
             if kinds:
                 yield FRAME, (Asked(FRAME, boxes.columns), self._frame(boxes.values, kinds))
         if tubes.values and self.kinds != () and self._linked:
-            kinds = self._kinds(list_tube_kinds, describe_tube_kinds)
+            kinds = self._kinds("tubes", list_tube_kinds, describe_tube_kinds)
             for overlap in overlaps if kinds else ():
                 yield (
                     f"{VIDEO}:{overlap}",
@@ -683,9 +683,15 @@ class _Judge:
         held = set(self.composites.values())
         return replace(self.config, composite_scores=held.pop()) if len(held) == 1 else self.config
 
-    def _kinds(self, known: _Known, notes: _Noted) -> tuple[str, ...]:
+    def _kinds(self, what: str, known: _Known, notes: _Noted) -> tuple[str, ...]:
         """The kinds that were asked for, or those that both sides know; what only one knows is noted."""
         if self.kinds is not None:
+            both = known(self.predictions, self.scenes)
+            silent = [] if is_silent(self.predictions) else [kind for kind in self.kinds if kind not in both]
+            if silent:
+                self.notes += (
+                    f"no {what} are labelled with {', '.join(silent)} in the predictions: their numbers are 0",
+                )
             return self.kinds
         self.notes += notes(self.predictions, self.scenes)
         return known(self.predictions, self.scenes)
