@@ -698,7 +698,7 @@ def _read_data_frame(table: Any, needed: Sequence[str], further: Sequence[str]) 
 
     Raises:
         UsageError: if it is no data frame.
-        InputError: if a needed column lacks.
+        InputError: if a needed column lacks, or one stands twice.
     """
     if not hasattr(table, "columns") or not hasattr(table, "__len__"):
         raise UsageError(f"from_pandas takes a data frame, not {type(table).__name__}")
@@ -707,6 +707,8 @@ def _read_data_frame(table: Any, needed: Sequence[str], further: Sequence[str]) 
             f"expected columns {', '.join(lacking)}, found {', '.join(map(str, table.columns))}",
             hint="rename them: table.rename(columns={'x1': 'x1_px'}); of one video, table.assign(video='name')",
         )
+    if twice := [name for name in (*needed, *further) if list(table.columns).count(name) > 1]:
+        raise InputError(f"the data frame has the column {twice[0]} twice")
     found: dict[str, list[Any]] = {name: [None] * len(table) for name in further}
     for name in (*needed, *(name for name in further if name in list(table.columns))):
         column = table[name]
