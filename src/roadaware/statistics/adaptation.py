@@ -163,7 +163,9 @@ class AdaptiveConformal:
             raise ValueError(
                 f"alpha should lie in (0, 1) and rate be 0 or more; got {self.alpha} and {self.rate}"
             )
-        if len(self.scores) < 2 or any(b < a for a, b in zip(self.scores, self.scores[1:], strict=False)):
+        if len(self.scores) < 2 or not all(
+            a <= b for a, b in zip(self.scores, self.scores[1:], strict=False)
+        ):
             raise ValueError("scores should be two or more, in rising order")
         if self.level is None:
             object.__setattr__(self, "level", self.alpha)
@@ -187,11 +189,15 @@ class AdaptiveConformal:
             kept: quantiles that are kept of the scores.
 
         Raises:
-            ValueError: if there are no samples, or shapes differ.
+            ValueError: if there are no samples, shapes differ, or a value is no probability or no label.
         """
-        said, labels = np.asarray(probability, dtype=np.float64), np.asarray(truth, dtype=np.int64)
+        said, labels = np.asarray(probability, dtype=np.float64), np.asarray(truth)
         if said.shape != labels.shape or said.ndim != 1 or not len(said):
             raise ValueError(f"probability {said.shape} and truth {labels.shape} should be (n,), n > 0")
+        if not ((said >= 0) & (said <= 1)).all():
+            raise ValueError("probabilities should lie in [0, 1], none missing")
+        if not np.isin(labels, (0, 1)).all():
+            raise ValueError("truth should be 0 or 1 of each sample")
         own = np.where(labels == 1, 1 - said, said)
         # An order statistic each, so that a quantile is a score that was seen, or one above it.
         held = np.quantile(own, np.linspace(0, 1, kept), method="higher")
@@ -405,6 +411,10 @@ class AdaptivePredictor:
     waiting: dict[str, tuple[float, tuple[bool, bool]]] = field(default_factory=dict)
     given_up: int = 0
 
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise ValueError(f"most should be 1 or more, not {self.most}")
+
     @classmethod
     def calibrate(
         cls,
@@ -437,7 +447,12 @@ class AdaptivePredictor:
         Args:
             key: of the prediction; the same again replaces it.
             probability: of label 1, as the predictor gives it.
+
+        Raises:
+            ValueError: if it is no probability.
         """
+        # Keys of JSON, which `as_dict` may become, are text.
+        key, probability = str(key), float(probability)
         said = self.platt.predict(probability)
         labels = self.sets.predict(said)
         self.waiting.pop(key, None)
@@ -453,12 +468,16 @@ class AdaptivePredictor:
         Args:
             key: of the prediction.
             truth: 1 or 0.
+
+        Raises:
+            ValueError: if it is neither; the prediction waits on.
         """
-        if key not in self.waiting:
+        if str(key) not in self.waiting:
             return
-        probability, labels = self.waiting.pop(key)
+        probability, labels = self.waiting[str(key)]
         self.platt = self.platt.update(probability, truth)
-        self.sets = self.sets.update(labels[truth])
+        self.sets = self.sets.update(labels[int(truth)])
+        del self.waiting[str(key)]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for `from_dict`."""
