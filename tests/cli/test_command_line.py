@@ -231,6 +231,25 @@ def test_help_speaks_the_words_of_the_field(roadaware: Command, name: tuple[str,
     assert "[default: ()]" not in text
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "default"),
+    [
+        ("stats", "--kinds", "all"),
+        ("evaluate road", "--kinds", "all that both sides know"),
+        ("triage", "--detector", "as of `watch`"),
+        ("simulate", "--fps", "the preset's"),
+        ("cross-dataset", "--seeds", "5"),
+    ],
+)
+def test_help_says_what_happens_without_an_option(
+    roadaware: Command, command: str, option: str, default: str
+) -> None:
+    text = re.sub(r"[\s│]+", " ", roadaware(*command.split(), "--help").out)
+    said = re.search(rf"{option} [A-Z]+[. ]+.*?\[default: ([^]]*)\]", text)
+    assert said is not None
+    assert said[1] == default
+
+
 def test_words_that_are_no_text_are_refused_and_paths_may_be_what_they_like(
     roadaware: Command, tmp_path: Path
 ) -> None:

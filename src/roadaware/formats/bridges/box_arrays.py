@@ -65,8 +65,7 @@ def _detach(what: str, given: Any) -> Any:
         InputError: of a masked array in which some are hidden, which numpy would hand out all the same.
     """
     if np.ma.is_masked(given):
-        count = int(np.ma.count_masked(given))
-        raise InputError(f"{what} has {count:,} masked values", hint="leave boxes without a value away")
+        raise InputError(f"some values of {what} are masked", hint="leave boxes without a value away")
     if not hasattr(given, "detach"):
         return given
     held = given.detach().cpu()
@@ -240,10 +239,10 @@ def _check_facts(facts: Any) -> None:
 
 def _is_fact(name: str, value: Any) -> bool:
     """Whether a value is a finite number above 0, and a whole one unless it is a rate; a video may have no frames."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
     above = value >= 0 if name == "n_frames" else value > 0
-    return bool(above and value < np.inf and (name == "fps" or value % 1 == 0))
+    return bool(above and value < np.inf and (name == "fps" or float(value).is_integer()))
 
 
 def _list_tracks(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
