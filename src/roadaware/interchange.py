@@ -686,9 +686,9 @@ def parse_path(what: str, given: Any) -> Path:
     """A path.
 
     Raises:
-        UsageError: if it is none.
+        UsageError: if it is none, or empty, which would be the folder that Python runs in.
     """
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(given, str | os.PathLike) or given == "":
         raise UsageError(f"{what} is a path or a name, not {reprlib.repr(given)}")
     return Path(given)
 

@@ -206,6 +206,11 @@ def test_arguments_that_are_no_names_or_facts_are_refused(changes: dict[str, obj
         ra.Scenes.from_numpy(**{**given, **changes})  # type: ignore[arg-type]
 
 
+def test_an_empty_path_is_not_the_folder_that_python_runs_in() -> None:
+    with pytest.raises(UsageError, match="path is a path or a name, not ''"):
+        ra.read("jaad", "")
+
+
 def test_classes_may_be_any_that_can_be_listed() -> None:
     given = {"boxes": [[0, 0, 1, 1]], "frames": [0], "videos": "drive", "labels": [1]}
     found = [

@@ -232,6 +232,20 @@ def test_help_speaks_the_words_of_the_field(roadaware: Command, name: tuple[str,
 
 
 @pytest.mark.parametrize(
+    "words", [["read", ""], ["read", "jaad", ""], ["read", "jaad", "x", "-o", ""], ["read", "x", "--output="]]
+)
+def test_an_empty_word_is_not_the_folder_that_one_is_in(
+    roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    (tmp_path / "x").mkdir()
+    monkeypatch.chdir(tmp_path / "x")
+    done = roadaware(*words)
+    assert done.code == 2
+    assert "a word of the command is empty" in done.err
+    assert list(tmp_path.rglob("*")) == [tmp_path / "x"]
+
+
+@pytest.mark.parametrize(
     ("command", "option", "default"),
     [
         ("stats", "--kinds", "all"),

@@ -424,6 +424,9 @@ def _report_interrupt(error: KeyboardInterrupt | Terminated) -> int:
 def _run(words: list[str]) -> int:
     if any("\0" in word for word in words):
         raise UsageError("a word of the command holds a NUL character, which no path or address can")
+    # As a path it would be the folder that one is in.
+    if any(not word or re.fullmatch("--[a-z-]+=", word) for word in words):
+        raise UsageError("a word of the command is empty: is a variable of the shell not set?")
     app = build_app(_find_command(words))
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     ours = command.__module__.startswith("roadaware.")  # not so --help and --version
