@@ -24,7 +24,7 @@ from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_score
 from roadaware.metrics.scores import SampleScores
 from roadaware.metrics.tracking import evaluate_tracks
 from roadaware.metrics.tracking_pairs import TrackingConfig
-from roadaware.protocols.coda import OWN, TRAINING_SETS
+from roadaware.protocols.coda import OWN, TRAINING_SETS, has_classes
 from roadaware.scenes.tables import Predictions, Scenes
 
 TaskName = Literal[
@@ -170,7 +170,7 @@ def _evaluate_scenes(
     scene_tasks.check_predictions(asked, predictions, scenes, _WHERE)
     if asked is scene_tasks.CORNER_CASES:
         trained_on = routing.get("trained_on")
-        routing.setdefault("agnostic", trained_on is None and predictions.labels.is_empty())
+        routing.setdefault("agnostic", trained_on is None and not has_classes(predictions))
         if not routing["agnostic"] and trained_on is None:
             raise UsageError(
                 "say what the detector's classes are, trained_on= one of "
