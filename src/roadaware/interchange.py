@@ -587,6 +587,10 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if a file is not there, or no text.
         """
+        if not isinstance(files, Mapping):
+            raise UsageError(
+                f"files is a video to its file, {{'drive': 'drive.txt'}}, not {reprlib.repr(files)}"
+            )
         return cls.from_tables(
             read_tracks({video: parse_path(video, path) for video, path in files.items()}, scenes)
         )

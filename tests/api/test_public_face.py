@@ -206,6 +206,24 @@ def test_arguments_that_are_no_names_or_facts_are_refused(changes: dict[str, obj
         ra.Scenes.from_numpy(**{**given, **changes})  # type: ignore[arg-type]
 
 
+def test_numbers_that_are_none_are_refused_in_words(tmp_path: Path) -> None:
+    for options in (
+        {"scenes": 1.5},
+        {"size": "160x120"},
+        {"size": (160, 120.5)},
+        {"size": (160,)},
+        {"size": 3},
+    ):
+        with pytest.raises(UsageError, match="whole"):
+            ra.simulate(tmp_path / "made", **options)
+    with pytest.raises(UsageError, match="scenes can be made"):
+        ra.simulate(tmp_path / "made", size=(np.int64(160), np.int64(120)), scenes=0)
+    with pytest.raises(UsageError, match="a video to its file"):
+        ra.Predictions.from_trackeval(["drive.txt"])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"a number in \[0, 1\]"):
+        ra.evaluate(ra.Predictions(), ra.Scenes(), "tracking", min_score="0.5")
+
+
 def test_an_empty_path_is_not_the_folder_that_python_runs_in() -> None:
     with pytest.raises(UsageError, match="path is a path or a name, not ''"):
         ra.read("jaad", "")
