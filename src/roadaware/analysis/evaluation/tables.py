@@ -108,7 +108,7 @@ def _evaluate_tracks(
     *,
     draws: int,
     seed: int,
-    min_score: float | None = None,
+    min_score: Any = None,
 ) -> Evaluation:
     """Paths as they are, whatever their labels; of boxes at or above the detector's threshold, where it is known."""
     if not isinstance(config, TrackingConfig):

@@ -65,7 +65,7 @@ def _detach(what: str, given: Any) -> Any:
         InputError: of a masked array in which some are hidden, which numpy would hand out all the same.
     """
     if np.ma.is_masked(given):
-        raise InputError(f"some values of {what} are masked", hint="leave boxes without a value away")
+        raise InputError(f"some values of {what} are masked", hint="leave rows without a value away")
     if not hasattr(given, "detach"):
         return given
     held = given.detach().cpu()
