@@ -113,8 +113,10 @@ def _evaluate_tracks(
     """Paths as they are, whatever their labels; of boxes at or above the detector's threshold, where it is known."""
     if not isinstance(config, TrackingConfig):
         config = getattr(TrackingConfig, check_config_name(config))()
-    if min_score is not None and not isinstance(min_score, Real):
-        raise UsageError(f"min_score is a number in [0, 1], not {min_score!r}")
+    if min_score is not None:
+        if not isinstance(min_score, Real):
+            raise UsageError(f"min_score is a number in [0, 1], not {min_score!r}")
+        min_score = float(min_score)
     if scenes.tubes.is_empty():
         raise InputError("the ground truth has no tracks", hint="say tracks= of from_numpy, or read MOT text")
     lacking = check_overlap(predictions, scenes, where=_WHERE, kinds=("tracks",))
