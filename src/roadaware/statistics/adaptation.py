@@ -189,15 +189,14 @@ class AdaptiveConformal:
             kept: quantiles that are kept of the scores.
 
         Raises:
-            ValueError: if there are no samples, shapes differ, or a value is no probability or no label.
+            ValueError: if there are no samples, shapes differ, or a number leaves its range.
         """
         said, labels = np.asarray(probability, dtype=np.float64), np.asarray(truth)
         if said.shape != labels.shape or said.ndim != 1 or not len(said):
             raise ValueError(f"probability {said.shape} and truth {labels.shape} should be (n,), n > 0")
-        if not ((said >= 0) & (said <= 1)).all():
-            raise ValueError("probabilities should lie in [0, 1], none missing")
-        if not np.isin(labels, (0, 1)).all():
-            raise ValueError("truth should be 0 or 1 of each sample")
+        # NaN is in no range: sets by it would hold no label, without a word.
+        if not ((said >= 0) & (said <= 1)).all() or not np.isin(labels, (0, 1)).all():
+            raise ValueError("every probability should lie in [0, 1], and every label be 0 or 1")
         own = np.where(labels == 1, 1 - said, said)
         # An order statistic each, so that a quantile is a score that was seen, or one above it.
         held = np.quantile(own, np.linspace(0, 1, kept), method="higher")
