@@ -85,6 +85,38 @@ sys.exit(max(main([name, "--help"]) for name in NAMES))
     assert done.returncode == 0, done.stderr
 
 
+def test_commands_of_networks_say_which_extra_they_need(tmp_path: Path) -> None:
+    (tmp_path / "tracks.csv").write_text("frame,id,x1,y1,x2,y2\n0,1,0,0,10,20\n1,1,1,0,11,20\n")
+    (tmp_path / "data").mkdir()
+    code = """
+import sys
+from roadaware.cli import main
+asked = (
+    ["train", "simulator", "--set", "data.roots=data", "-o", "out"],
+    ["crossing", "tracks.csv", "--fps", "30", "--size", "100x100"],
+    ["models", "get", "street-small"],
+    ["cross-dataset", "simulator=data", "-o", "out"],
+)
+print([main(words) for words in asked])
+"""
+    done = torchless.run(code, folder=tmp_path, absent="safetensors yaml huggingface_hub")
+    assert done.stdout == "[2, 2, 2, 2]\n", done.stderr
+    lines = done.stderr.splitlines()
+    assert [line.split()[1] for line in lines] == ["PyYAML", "torch", "torch", "PyYAML"]
+    assert all(line.endswith(" is not installed: pip install 'roadaware[models]'") for line in lines)
+
+
+def test_weights_of_triage_and_onnx_runtime_need_no_library_of_networks() -> None:
+    code = """
+from roadaware.analysis.triage import read_weights
+from roadaware.models.offline import import_onnxruntime
+read_weights(None)
+import_onnxruntime()
+"""
+    done = torchless.run(code, absent="yaml huggingface_hub")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_the_whole_demo_runs_without_torch(tmp_path: Path) -> None:
     done = torchless.run(

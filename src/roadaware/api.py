@@ -555,12 +555,16 @@ def simulate(
     Raises:
         UsageError: if there is no such preset, or the folder holds something else.
     """
-    fits = isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int) for side in size)
-    if size is not None and not fits:
-        raise UsageError(f"size is (width, height) in whole pixels, not {size!r}")
+    if size is not None:
+        try:
+            width, height = map(operator.index, size)
+        except (TypeError, ValueError):
+            raise UsageError(f"size is (width, height) in whole pixels, not {size!r}") from None
+        size = (width, height)
     config = adapt_scene_config(build_scene_config(preset), seconds=seconds, size=size, fps=fps)
     place = parse_path("path", path)
-    generate_scenes(Order(config, _as_count("seed", seed), scenes), place, progress=progress)
+    order = Order(config, _as_count("seed", seed), _as_count("scenes", scenes))
+    generate_scenes(order, place, progress=progress)
     return Scenes.from_tables(datasets.read("simulator", place, cache=False))
 
 

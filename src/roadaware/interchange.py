@@ -587,6 +587,10 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if a file is not there, or no text.
         """
+        if not isinstance(files, Mapping):
+            raise UsageError(
+                f"files is a video to its file, {{'drive': 'drive.txt'}}, not {reprlib.repr(files)}"
+            )
         return cls.from_tables(
             read_tracks({video: parse_path(video, path) for video, path in files.items()}, scenes)
         )
@@ -686,9 +690,9 @@ def parse_path(what: str, given: Any) -> Path:
     """A path.
 
     Raises:
-        UsageError: if it is none.
+        UsageError: if it is none, or empty, which would be the folder that Python runs in.
     """
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(given, str | os.PathLike) or given == "":
         raise UsageError(f"{what} is a path or a name, not {reprlib.repr(given)}")
     return Path(given)
 
@@ -698,7 +702,7 @@ def _read_data_frame(table: Any, needed: Sequence[str], further: Sequence[str]) 
 
     Raises:
         UsageError: if it is no data frame.
-        InputError: if a needed column lacks.
+        InputError: if a needed column lacks, or one stands twice.
     """
     if not hasattr(table, "columns") or not hasattr(table, "__len__"):
         raise UsageError(f"from_pandas takes a data frame, not {type(table).__name__}")
@@ -707,6 +711,8 @@ def _read_data_frame(table: Any, needed: Sequence[str], further: Sequence[str]) 
             f"expected columns {', '.join(lacking)}, found {', '.join(map(str, table.columns))}",
             hint="rename them: table.rename(columns={'x1': 'x1_px'}); of one video, table.assign(video='name')",
         )
+    if twice := [name for name in (*needed, *further) if list(table.columns).count(name) > 1]:
+        raise InputError(f"the data frame has the column {twice[0]} twice")
     found: dict[str, list[Any]] = {name: [None] * len(table) for name in further}
     for name in (*needed, *(name for name in further if name in list(table.columns))):
         column = table[name]

@@ -237,6 +237,8 @@ def test_pandas_has_names_and_tracks() -> None:
         ra.Scenes.from_pandas(scenes.to_pandas(), classes=["car"])
     with pytest.raises(InputError, match="row 0 has a score and no label"):
         ra.Predictions.from_pandas(table.assign(label=None))
+    with pytest.raises(InputError, match="the column score twice"):
+        ra.Predictions.from_pandas(pandas.concat([table, table[["score"]]], axis=1))
 
 
 def test_trackeval_there_and_back(tmp_path: Path) -> None:

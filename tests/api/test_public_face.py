@@ -158,6 +158,17 @@ def test_coco_leads_out_and_in(scenes: ra.Scenes, tmp_path: Path) -> None:
         ({"boxes": [[0, 0, 1, 1], [0, 0, 1]]}, "an array of numbers"),
         ({"scores": ["x", 0.5]}, "an array of numbers"),
         ({"frames": [0, -1]}, "frames count from 0"),
+        (
+            {"boxes": np.ma.array([[0, 0, 1, 1], [0, 0, 2, 2]], mask=[[0] * 4, [1] * 4])},
+            "values of boxes are masked",
+        ),
+        ({"scores": np.ma.array([0.5, 0.6], mask=[True, False])}, "values of scores are masked"),
+        ({"labels": np.ma.array([0, 1], mask=[True, False])}, "values of labels are masked"),
+        ({"frames": np.ma.array([0, 1], mask=[True, False])}, "values of frames are masked"),
+        ({"tracks": np.ma.array([0, 1], mask=[True, False])}, "values of tracks are masked"),
+        ({"videos": ["a", None]}, "that of box 1 is None"),
+        ({"videos": [float("nan"), "a"]}, "that of box 0 is nan"),
+        ({"videos": np.array([b"a", b"a"])}, "videos are names"),
     ],
 )
 def test_wrong_arrays_are_refused_in_words(changes: dict[str, object], says: str) -> None:
@@ -172,6 +183,62 @@ def test_wrong_arrays_are_refused_in_words(changes: dict[str, object], says: str
     with pytest.raises(InputError) as caught:
         ra.Predictions.from_numpy(**{**given, **changes})  # type: ignore[arg-type]
     assert says in f"{caught.value} {caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"videos": Path("drive")}, "videos is one name"),
+        ({"videos": 3}, "videos is one name"),
+        ({"videos": np.array("drive")}, "videos is one name"),
+        ({"classes": {"Ped", "Car"}}, "classes is a list"),
+        ({"classes": None}, "classes is a list"),
+        ({"classes": 3}, "classes is a list"),
+        ({"seen": [("drive", 2.7)]}, "seen is a list"),
+        ({"seen": [("drive", float("inf"))]}, "seen is a list"),
+        ({"seen": [(None, 1)]}, "seen is a list"),
+        ({"facts": [("drive", {})]}, "facts is list"),
+        ({"facts": {"drive": {"fps": -1}}}, "fps=-1 of 'drive', which is no number above 0"),
+        ({"facts": {"drive": {"width_px": 100.5}}}, "which is no whole number above 0"),
+        ({"facts": {"drive": {"height_px": 0}}}, "which is no whole number above 0"),
+    ],
+)
+def test_arguments_that_are_no_names_or_facts_are_refused(changes: dict[str, object], says: str) -> None:
+    given = {"boxes": [[0, 0, 1, 1]], "frames": [0], "videos": "drive", "classes": ["Ped"], "labels": [0]}
+    with pytest.raises(UsageError, match=says):
+        ra.Scenes.from_numpy(**{**given, **changes})  # type: ignore[arg-type]
+
+
+def test_numbers_that_are_none_are_refused_in_words(tmp_path: Path) -> None:
+    for options in (
+        {"scenes": 1.5},
+        {"size": "160x120"},
+        {"size": (160, 120.5)},
+        {"size": (160,)},
+        {"size": 3},
+    ):
+        with pytest.raises(UsageError, match="whole"):
+            ra.simulate(tmp_path / "made", **options)
+    with pytest.raises(UsageError, match="scenes can be made"):
+        ra.simulate(tmp_path / "made", size=(np.int64(160), np.int64(120)), scenes=0)
+    with pytest.raises(UsageError, match="a video to its file"):
+        ra.Predictions.from_trackeval(["drive.txt"])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"a number in \[0, 1\]"):
+        ra.evaluate(ra.Predictions(), ra.Scenes(), "tracking", min_score="0.5")
+
+
+def test_an_empty_path_is_not_the_folder_that_python_runs_in() -> None:
+    with pytest.raises(UsageError, match="path is a path or a name, not ''"):
+        ra.read("jaad", "")
+
+
+def test_classes_may_be_any_that_can_be_listed() -> None:
+    given = {"boxes": [[0, 0, 1, 1]], "frames": [0], "videos": "drive", "labels": [1]}
+    found = [
+        ra.Scenes.from_numpy(**given, classes=classes)  # type: ignore[arg-type]
+        for classes in (["Ped", "Car"], np.array(["Ped", "Car"]), iter(["Ped", "Car"]), {0: "Ped", 1: "Car"})
+    ]
+    assert all(each == found[0] for each in found)
 
 
 def test_boxes_in_shares_of_the_image_are_not_scored_0(scenes: ra.Scenes) -> None:

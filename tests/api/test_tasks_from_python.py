@@ -131,6 +131,34 @@ def test_corner_cases_are_judged_with_classes_and_without(
         ra.evaluate(found, scenes, "corner_cases", agnostics=True)
 
 
+@pytest.mark.parametrize("kind", ["corner", "agent", "object"])
+@pytest.mark.parametrize("way", ["numpy", "coco"])
+def test_classes_of_corner_cases_count_however_they_came_in(tmp_path: Path, kind: str, way: str) -> None:
+    """A dog is novel and a car common: a detector that finds both by name has all of both."""
+    boxes, frames, names = [[0, 0, 40, 40], [100, 100, 160, 160]], [0, 0], ["dog", "car"]
+    scenes = ra.Scenes.from_numpy(
+        *(boxes, frames, "drive"),
+        **{"classes": names, "labels": [0, 1], "facts": {"drive": {"width_px": 640, "height_px": 480}}},
+        kind=kind,
+    )
+    found = ra.Predictions.from_numpy(
+        *(boxes, [0.5, 0.9], frames, "drive"), classes=names, labels=[0, 1], kind=kind
+    )
+    if way == "coco":
+        truth, results = tmp_path / "truth.json", tmp_path / "results.json"
+        scenes.to_coco(truth, kind=kind)
+        found.to_coco(results, scenes, kind=kind)
+        scenes = ra.Scenes.from_coco(truth, kind=kind)
+        found = ra.Predictions.from_coco(results, truth, kind=kind)
+    result = ra.evaluate(found, scenes, "corner_cases", trained_on="coda", resamples=0)
+    assert [result.value(f"{group}_ar") for group in ("corner", "common", "novel")] == [1.0, 1.0, 1.0]
+    with pytest.raises(UsageError, match="say what the detector's classes are"):
+        ra.evaluate(found, scenes, "corner_cases", resamples=0)
+    aside = ra.evaluate(found, scenes, "corner_cases", agnostic=True, resamples=0)
+    assert aside.value("corner_ar") == 1.0
+    assert not aside.summary.filter(metric="common_ar")["valid"].item()
+
+
 def test_pedestrians_are_sampled_predicted_and_judged(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     write_demo(tmp_path / "jaad")

@@ -231,6 +231,39 @@ def test_help_speaks_the_words_of_the_field(roadaware: Command, name: tuple[str,
     assert "[default: ()]" not in text
 
 
+@pytest.mark.parametrize(
+    "words", [["read", ""], ["read", "jaad", ""], ["read", "jaad", "x", "-o", ""], ["read", "x", "--output="]]
+)
+def test_an_empty_word_is_not_the_folder_that_one_is_in(
+    roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    (tmp_path / "x").mkdir()
+    monkeypatch.chdir(tmp_path / "x")
+    done = roadaware(*words)
+    assert done.code == 2
+    assert "a word of the command is empty" in done.err
+    assert list(tmp_path.rglob("*")) == [tmp_path / "x"]
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "default"),
+    [
+        ("stats", "--kinds", "all"),
+        ("evaluate road", "--kinds", "all that both sides know"),
+        ("triage", "--detector", "as of `watch`"),
+        ("simulate", "--fps", "the preset's"),
+        ("cross-dataset", "--seeds", "5"),
+    ],
+)
+def test_help_says_what_happens_without_an_option(
+    roadaware: Command, command: str, option: str, default: str
+) -> None:
+    text = re.sub(r"[\s│]+", " ", roadaware(*command.split(), "--help").out)
+    said = re.search(rf"{option} [A-Z]+[. ]+.*?\[default: ([^]]*)\]", text)
+    assert said is not None
+    assert said[1] == default
+
+
 def test_words_that_are_no_text_are_refused_and_paths_may_be_what_they_like(
     roadaware: Command, tmp_path: Path
 ) -> None:

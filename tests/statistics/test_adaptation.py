@@ -160,6 +160,21 @@ def test_states_come_back_from_plain_data_and_never_grow() -> None:
     assert full.as_dict() == before
 
 
+def test_an_outcome_that_is_none_changes_nothing_and_numbers_may_be_of_any_type() -> None:
+    one, other = (AdaptivePredictor(OnlinePlatt(), AdaptiveConformal(HELD)) for _ in range(2))
+    one.predict("7", 0.25)
+    other.predict(7, np.float32(0.25))  # type: ignore[arg-type]
+    other = AdaptivePredictor.from_dict(json.loads(json.dumps(other.as_dict())))
+    before = one.as_dict()
+    for truth in (2, 0.5, math.nan):
+        with pytest.raises(ValueError, match="0 or 1"):
+            one.observe("7", truth)  # type: ignore[arg-type]
+        assert one.as_dict() == before
+    one.observe("7", 1)
+    other.observe(7, np.float64(1.0))  # type: ignore[arg-type]
+    assert one == other != AdaptivePredictor.from_dict(before)
+
+
 def test_what_is_no_probability_outcome_or_state_is_refused() -> None:
     for value in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match=r"\[0, 1\]"):
@@ -186,6 +201,16 @@ def test_what_is_no_probability_outcome_or_state_is_refused() -> None:
         AdaptiveConformal((0.1, math.nan))
     with pytest.raises(ValueError, match="n > 0"):
         AdaptiveConformal.calibrate([], [])
+    with pytest.raises(ValueError, match="rising"):
+        AdaptiveConformal((0.1, math.nan))
+    for said in ([0.2, math.nan], [0.2, 90.0], [-0.1, 0.5]):
+        with pytest.raises(ValueError, match="every probability"):
+            AdaptivePredictor.calibrate(said, [0, 1])
+    for came in ([0.2, 0.9], [1, 2], [0, math.nan]):
+        with pytest.raises(ValueError, match="every label"):
+            AdaptivePredictor.calibrate([0.2, 0.9], came)
+    with pytest.raises(ValueError, match="1 or more"):
+        AdaptivePredictor.calibrate([0.2, 0.9], [0, 1], most=0)
     for held in ((), ((),), ((1.0,), (1.0, 2.0)), ((math.nan,),)):
         with pytest.raises(ValueError, match="a video at least"):
             ShiftAlarm(held)

@@ -1262,10 +1262,9 @@ def read_weights(path: Path | None) -> TriageConfig:
         InputError: if the file cannot be read, or is no YAML.
         UsageError: if it names something unknown, or a value is out of range.
     """
-    from roadaware.io.yaml import read_yaml
-
     if path is None:
         return TriageConfig()
+    from roadaware.io.yaml import read_yaml  # of the extra `models`
 
     given = read_yaml(path)
     if not isinstance(given, dict):

@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
@@ -34,6 +35,17 @@ USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
 _SHELL = "The shell to complete in. [default: the one this runs in]"
 _SCRIPT = "Write the script to this file and install nothing; /dev/stdout prints it."
 _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
+_PACKAGE_AND_EXTRA = {
+    **{
+        name: (name, "models")
+        for name in ("torch", "transformers", "lightning", "safetensors", "tensorboard")
+    },
+    **{name: (name, "models") for name in ("huggingface_hub", "tokenizers")},
+    "yaml": ("PyYAML", "models"),
+    **{name: (name, "viewer") for name in ("starlette", "uvicorn")},
+    **{name: (name, "export") for name in ("onnx", "onnxruntime", "onnxscript")},
+}
+"""Module that only an extra brings, to the package that has it and the name of the extra."""
 
 COMMANDS = {
     "Data": {
@@ -387,6 +399,12 @@ def _run_guarded(words: list[str]) -> int:
             name = to_printable(str(error.filename or ""), 80)
             return _complain(f"{(error.strerror or '').lower()}: {name}", USAGE)
         return _internal(error)
+    except ModuleNotFoundError as error:
+        # One that is there lacks a part of itself, which is no extra that was left out.
+        if error.name not in _PACKAGE_AND_EXTRA or find_spec(error.name) is not None:
+            return _internal(error)
+        package, extra = _PACKAGE_AND_EXTRA[error.name]
+        return _complain(f"{package} is not installed: pip install 'roadaware[{extra}]'", USAGE)
     except BaseException as error:  # the last line of defence: a fault of ours is one line, not a traceback
         interrupt = find_interrupt(error)
         if interrupt is not None:
@@ -406,6 +424,9 @@ def _report_interrupt(error: KeyboardInterrupt | Terminated) -> int:
 def _run(words: list[str]) -> int:
     if any("\0" in word for word in words):
         raise UsageError("a word of the command holds a NUL character, which no path or address can")
+    # As a path it would be the folder that one is in.
+    if any(not word or re.fullmatch("--[a-z-]+=", word) for word in words):
+        raise UsageError("a word of the command is empty: is a variable of the shell not set?")
     app = build_app(_find_command(words))
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     ours = command.__module__.startswith("roadaware.")  # not so --help and --version

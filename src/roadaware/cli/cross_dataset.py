@@ -14,10 +14,18 @@ from roadaware.config import digest
 from roadaware.io import folders
 from roadaware.protocols.cross_dataset.config import AwayStudy
 
+_USUAL = AwayStudy()
 _STUDY = "The study: a YAML file, such as those in configs/cross/; the options below replace what it says."
-_MODELS = "Names of models, with commas: steady,sfgru,boosting; of those that need boxes alone."
-_DOMAINS = "Where they learn and are tested: jaad-behaviour,jaad-all,pie,crossing@1+city-b, or NAME=PATH."
-_CONFIG = "Samples as published (`reference`), or with honest labels (`default`)."
+_MODELS = (
+    f"Names of models, with commas, of those that need boxes alone. [default: {','.join(_USUAL.models)}]"
+)
+_DOMAINS = (
+    "Where they learn and are tested: jaad-behaviour,jaad-all,pie,crossing@1+city-b, or NAME=PATH. "
+    f"[default: {','.join(_USUAL.domains)}]"
+)
+_CONFIG = f"Samples as published (`reference`), or with honest labels (`default`). [default: {_USUAL.config}]"
+_SEEDS = f"Fits of each network on each domain. [default: {_USUAL.seeds}]"
+_SCENES = f"Of a simulated domain that is made for the study. [default: {_USUAL.scenes}]"
 _SET = (
     "Other fields of the study, such as learning.updates=300; doubted=steady,sfgru, models that are also evaluated with "
     "every estimate of uncertainty; pretrained=steady and 'pretraining=crossing@1>jaad-all', networks that also go on from "
@@ -35,9 +43,9 @@ def cross_dataset(
     *,
     models: Annotated[str | None, Parameter(help=_MODELS)] = None,
     domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None,
-    seeds: Annotated[int | None, Parameter(help="Fits of each network on each domain.")] = None,
+    seeds: Annotated[int | None, Parameter(help=_SEEDS)] = None,
     config: Annotated[str | None, Parameter(help=_CONFIG)] = None,
-    scenes: Annotated[int | None, Parameter(help="Of a simulated domain that is made for the study.")] = None,
+    scenes: Annotated[int | None, Parameter(help=_SCENES)] = None,
     resamples: Resamples | None = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,

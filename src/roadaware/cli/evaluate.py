@@ -140,7 +140,8 @@ _PREDICTIONS = (
 )
 _SPLIT = "The split that is evaluated; `all` for every video. [default: all of ROAD, `test` of UCF101-24]"
 _KINDS = (
-    "Only these kinds of labels: agentness agent action location duplex event, or as the files name them."
+    "Only these kinds of labels: agentness agent action location duplex event, or as the files name them. "
+    "[default: all that both sides know]"
 )
 _AT = "Overlaps that count as a hit, as 0.5 or 0.5:0.95 (the mean over ten)."
 _OVERLAP = "How tubes are compared: in space and time, in space, in time."
@@ -181,7 +182,7 @@ class EventOptions:
     fail_under: Bars = ()
     strict: Strict = False
     config: MetricConfig = "default"
-    kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several] = ()
+    kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several, Stated] = ()
     frame_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = events.TENTH
     video_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = events.TENTH
     overlap: Annotated[tuple[events.Overlap, ...], Parameter(help=_OVERLAP), Several] = ("stiou",)
@@ -291,7 +292,7 @@ def _evaluate_events(
 # Tasks on scenes: actions, relations, sentences, sounds, corner cases.
 
 _CONFIG = "Named configuration of the metric: `default`, or a published evaluator; see above."
-_SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls."
+_SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls of relations."
 _SCENES = "The annotations: a native file or folder, or tables that `read -o` saved."
 _FOUND = "The predictions: a native file or folder, or saved Predictions."
 _READER = "Name of the annotations' reader. [default: detected from their content]"

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roadaware.analysis.event_findings import count_refusals, list_warnings
-from roadaware.cli.options import DatasetPath, Outcome, Several, Switch
+from roadaware.cli.options import DatasetPath, Outcome, Several, Stated, Switch
 from roadaware.cli.results import UNKEPT, ResultFolder
 from roadaware.datasets.loading import open_dataset
 from roadaware.errors import UsageError
@@ -28,7 +28,9 @@ def stats(
     path: DatasetPath,
     /,
     *,
-    kinds: Annotated[list[str] | None, Parameter(help="Only these kinds of labels."), Several] = None,
+    kinds: Annotated[
+        list[str] | None, Parameter(help="Only these kinds of labels. [default: all]"), Several, Stated
+    ] = None,
     corner: Annotated[Path | None, Parameter(help=_CORNER)] = None,
     result: ResultFolder = UNKEPT,
     strict: Annotated[bool, Parameter(help="Exit with 1 if rows or files were refused."), Switch] = False,

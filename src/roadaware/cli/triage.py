@@ -22,6 +22,7 @@ from roadaware.cli.options import (
     Output,
     Overwrite,
     Several,
+    Stated,
     WideSpread,
     validate_range,
 )
@@ -61,7 +62,7 @@ _VERDICTS = (
     "A csv with the columns moment and verdict (yes or no), such as a moments.csv of this command that people filled in: the "
     "order is then learnt from it, from 10 of each at least."
 )
-_DETECTOR = "The detector of the watches, as `watch --weights` takes it."
+_DETECTOR = "The detector of the watches, as `watch --weights` takes it. [default: as of `watch`]"
 _FPS = "Process no more frames a second of a video than this."
 _LISTEN = (
     "A sound that is listened for, as `watch --listen` takes it, such as siren; again for another one. It counts wherever it "
@@ -82,7 +83,7 @@ def triage(
     watches: Annotated[Path | None, Parameter(help=_WATCHES), outputs.WATCHES] = None,
     weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
     verdicts: Annotated[Path | None, Parameter(help=_VERDICTS)] = None,
-    detector: Annotated[tuple[Path, ...], Parameter(help=_DETECTOR), Several] = (),
+    detector: Annotated[tuple[Path, ...], Parameter(help=_DETECTOR), Several, Stated] = (),
     fps: Annotated[float | None, Parameter(help=_FPS)] = None,
     listen: Annotated[tuple[str, ...], Parameter(help=_LISTEN, negative="", show_default=False)] = (),
     second: Annotated[tuple[Path, ...], Parameter(help=_SECOND), Several] = (),

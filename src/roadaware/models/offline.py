@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from huggingface_hub import constants
-
 from roadaware.errors import InputError
 
 _OFFLINE = "HF_HUB_OFFLINE"
@@ -56,6 +54,8 @@ def block_network(where: str) -> Iterator[None]:
     Raises:
         InputError: if anything within opens a socket or looks up an address.
     """
+    from huggingface_hub import constants  # of the extra `models`; ONNX Runtime works without
+
     outer = getattr(_thread, "where", None)
     with _Switch.lock:
         if not _Switch.watched:

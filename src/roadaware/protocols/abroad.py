@@ -364,7 +364,7 @@ def run_stream(
         order: seed of the order of videos.
     """
     asked, known = draw_clock(crowd, order)
-    stream = AdaptivePredictor(platt, sets, most=len(crowd))
+    stream = AdaptivePredictor(platt, sets, most=max(1, len(crowd)))
     said, labels = np.empty(len(crowd)), np.empty((len(crowd), 2), dtype=bool)
     waiting: list[tuple[float, int]] = []
     for row in np.argsort(asked, kind="stable").tolist():

@@ -29,6 +29,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.text_rows import read_csv_rows as csv_rows
 from roadaware.metrics.corner_cases.evaluate import UNANSWERED
 from roadaware.metrics.corner_cases.matching import KIND, SUPER
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.tables import Predictions, Scenes
 
 Version = Literal["base", "2022"]
@@ -38,6 +39,8 @@ OWN = "coda"
 """A detector that calls its boxes by the classes of the ground truth."""
 CLASSES_2022 = 43
 _COLUMNS = ("id", "label", "common", "novel")
+_KINDS = (KIND, "agent", "object")
+"""Kinds of labels that say what a box is: the first that is there does."""
 _NO_CLASSES = "the predictions have no classes"
 Set = TypeVar("Set", Scenes, Predictions)
 
@@ -173,7 +176,7 @@ def label_truth(scenes: Scenes, version: Version = "base", *, merged: bool = Tru
     Source: Li et al., ECCV 2022 (CODA), section 5.1.
     """
     common = _common_names(version, merged=merged)
-    names = _get_plain_names(scenes, (KIND, "agent", "object"))
+    names = _get_plain_names(scenes, _KINDS)
     mapped = names.replace_strict(common, default=None, return_dtype=pl.String)
     boxes = scenes.boxes.with_columns(common=mapped, novel=mapped.is_null())
     return _with_supers(scenes.with_tables(boxes=boxes), names)
@@ -243,7 +246,7 @@ def label_trained_predictions(
     """The predictions with what they answer, by what their detector was trained on.
 
     Args:
-        predictions: boxes, with labels of the kind `corner` where they have classes.
+        predictions: boxes, with labels or dense scores of the kind `corner`, `agent` or `object` where they have classes.
         trained_on: one of `TRAINING_SETS`, `coda` for the truth's own classes, or the path of a csv as
             `load_training_set` takes it; None leaves classes aside.
         version: as `label_truth`.
@@ -254,9 +257,39 @@ def label_trained_predictions(
     """
     if trained_on is None:
         return drop_classes(predictions)
+    predictions = _name_predictions(predictions)
     if trained_on == OWN:
         return label_own_predictions(predictions, version, merged=merged)
     return label_predictions(predictions, load_training_set(trained_on))
+
+
+def has_classes(predictions: Predictions) -> bool:
+    """Whether boxes have labels, or scores of the labels of a kind, that say what they are."""
+    scored = get_score_layout(predictions.meta, "boxes").kinds
+    return not predictions.labels.is_empty() or any(kind in scored for kind in _KINDS)
+
+
+def _name_predictions(predictions: Predictions) -> Predictions:
+    """The predictions with labels of the kind `corner`: theirs, else those of another kind that says what a box is.
+
+    Of dense scores each box has the label that scores highest.
+    """
+    layout, held = get_score_layout(predictions.meta, "boxes"), predictions.labels
+    for kind in _KINDS:
+        rows = held.filter(pl.col("kind").cast(pl.String) == kind)
+        if kind == KIND and len(rows):
+            return predictions
+        if rows.is_empty() and kind in layout.kinds:
+            scores = convert_to_matrix(predictions.boxes["scores"], layout.width)[:, layout.columns(kind)]
+            best = {"box": predictions.boxes["box"], "label": scores.argmax(axis=1)}
+            rows = pl.DataFrame(best).filter(pl.Series(scores.max(axis=1) > 0))
+        if len(rows):
+            vocabularies = {**predictions.meta.vocabularies, KIND: predictions.meta.vocabularies[kind]}
+            labels = rows.select("box", kind=pl.lit(KIND), label=pl.col("label").cast(pl.Int64))
+            return predictions.with_tables(
+                labels=labels, meta=replace(predictions.meta, vocabularies=vocabularies)
+            )
+    return predictions
 
 
 def infer_version(scenes: Scenes) -> Version:

@@ -410,6 +410,10 @@ class AdaptivePredictor:
     waiting: dict[str, tuple[float, tuple[bool, bool]]] = field(default_factory=dict)
     given_up: int = 0
 
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise ValueError(f"most should be 1 or more, not {self.most}")
+
     @classmethod
     def calibrate(
         cls,
@@ -442,7 +446,12 @@ class AdaptivePredictor:
         Args:
             key: of the prediction; the same again replaces it.
             probability: of label 1, as the predictor gives it.
+
+        Raises:
+            ValueError: if it is no probability.
         """
+        # Keys of JSON, which `as_dict` may become, are text.
+        key, probability = str(key), float(probability)
         said = self.platt.predict(probability)
         labels = self.sets.predict(said)
         self.waiting.pop(key, None)
@@ -458,12 +467,16 @@ class AdaptivePredictor:
         Args:
             key: of the prediction.
             truth: 1 or 0.
+
+        Raises:
+            ValueError: if it is neither; the prediction waits on.
         """
-        if key not in self.waiting:
+        if str(key) not in self.waiting:
             return
-        probability, labels = self.waiting.pop(key)
+        probability, labels = self.waiting[str(key)]
         self.platt = self.platt.update(probability, truth)
-        self.sets = self.sets.update(labels[truth])
+        self.sets = self.sets.update(labels[int(truth)])
+        del self.waiting[str(key)]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for `from_dict`."""

@@ -24,7 +24,7 @@ from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_score
 from roadaware.metrics.scores import SampleScores
 from roadaware.metrics.tracking import evaluate_tracks
 from roadaware.metrics.tracking_pairs import TrackingConfig
-from roadaware.protocols.coda import OWN, TRAINING_SETS
+from roadaware.protocols.coda import OWN, TRAINING_SETS, has_classes
 from roadaware.scenes.tables import Predictions, Scenes
 
 TaskName = Literal[
@@ -108,11 +108,15 @@ def _evaluate_tracks(
     *,
     resamples: int,
     seed: int,
-    min_score: float | None = None,
+    min_score: Any = None,
 ) -> Evaluation:
     """Paths as they are, whatever their labels; of boxes at or above the detector's threshold, where it is known."""
     if not isinstance(config, TrackingConfig):
         config = getattr(TrackingConfig, check_config_name(config))()
+    if min_score is not None:
+        if not isinstance(min_score, Real):
+            raise UsageError(f"min_score is a number in [0, 1], not {min_score!r}")
+        min_score = float(min_score)
     if scenes.tubes.is_empty():
         raise InputError("the ground truth has no tracks", hint="say tracks= of from_numpy, or read MOT text")
     lacking = check_overlap(predictions, scenes, where=_WHERE, kinds=("tracks",))
@@ -170,7 +174,7 @@ def _evaluate_scenes(
     scene_tasks.check_predictions(asked, predictions, scenes, _WHERE)
     if asked is scene_tasks.CORNER_CASES:
         trained_on = routing.get("trained_on")
-        routing.setdefault("agnostic", trained_on is None and predictions.labels.is_empty())
+        routing.setdefault("agnostic", trained_on is None and not has_classes(predictions))
         if not routing["agnostic"] and trained_on is None:
             raise UsageError(
                 "say what the detector's classes are, trained_on= one of "

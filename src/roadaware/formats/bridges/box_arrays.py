@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes, label_tracks
 NO_TRACK = -1
 """The number of no track, and of no class, in arrays of whole numbers, which hold no null."""
 _FACTS = {"width_px": pl.Int64, "height_px": pl.Int64, "fps": pl.Float32, "n_frames": pl.Int64}
+_NAMES = (str, int, np.integer, os.PathLike)
 _MEMORY = Form("memory", "", frozenset(HELD) - {"score"}, lambda _: iter(()), "")
 
 
@@ -48,28 +50,56 @@ def parse_numbers(what: str, given: npt.ArrayLike, dtype: type[np.floating]) -> 
     """Numbers as an array of their type.
 
     Raises:
-        InputError: if they are no numbers, or rows have different lengths.
+        InputError: if they are no numbers, rows have different lengths, or a mask hides some.
     """
     try:
-        return np.asarray(_detach(given), dtype=dtype)
+        return np.asarray(_detach(what, given), dtype=dtype)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{what} should be an array of numbers: {error}") from error
 
 
-def _detach(given: Any) -> Any:
-    """A tensor of torch as numpy takes it: without its gradient, on the CPU, of a type that numpy has."""
+def _detach(what: str, given: Any) -> Any:
+    """A tensor of torch as numpy takes it: without its gradient, on the CPU, of a type that numpy has.
+
+    Raises:
+        InputError: of a masked array in which some are hidden, which numpy would hand out all the same.
+    """
+    if np.ma.is_masked(given):
+        raise InputError(f"some values of {what} are masked", hint="leave rows without a value away")
     if not hasattr(given, "detach"):
         return given
     held = given.detach().cpu()
     return held.float() if "bfloat16" in str(held.dtype) else held
 
 
-def _parse_whole_numbers(given: Any) -> npt.NDArray[Any]:
+def _parse_whole_numbers(what: str, given: Any) -> npt.NDArray[Any]:
     """Numbers as an array, of integers where all of them are whole: `np.loadtxt` gives frames and tracks as floats."""
-    found = np.asarray(_detach(given))
+    found = np.asarray(_detach(what, given))
     if found.dtype.kind == "f" and np.isfinite(found).all() and (found == np.rint(found)).all():
         return found.astype(np.int64)
     return found
+
+
+def _parse_videos(given: Any, n: int) -> list[str]:
+    """The video of each of n boxes.
+
+    Raises:
+        UsageError: if it is neither a name nor several.
+        InputError: if there are not n names, or one is none.
+    """
+    if isinstance(given, str):
+        return [given] * n
+    try:
+        named = [] if isinstance(given, bytes) else list(given)
+    except TypeError:
+        raise UsageError(f"videos is one name for all boxes, or the video of each, not {given!r}") from None
+    if len(named) != n:
+        raise InputError(f"expected {n} names of videos, found {len(named)}")
+    # The text of what is missing in a data frame, of bytes and of tensors would be the name of a video, too.
+    row = next((row for row, name in enumerate(named) if not isinstance(name, _NAMES)), None)
+    if row is not None:
+        raise InputError(f"videos are names, and that of box {row} is {named[row]!r}")
+    return [str(name) for name in named]
 
 
 def list_classes(classes: Sequence[str] | Mapping[int, str]) -> Sequence[str]:
@@ -116,11 +146,14 @@ def parse_box_arrays(
         row = int(np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))[0])
         hint = "are they x, y, width, height? Then add x to the width and y to the height"
         raise InputError(f"boxes are x1, y1, x2, y2; box {row} has {corners[row].tolist()}", hint=hint)
-    classes = list_classes(classes)
-    if isinstance(classes, str) or not all(isinstance(name, str) for name in classes):
-        raise UsageError(f"classes is a list of names such as ['Ped', 'Car'], not {classes!r}")
+    given, classes = classes, list_classes(classes)
+    # The order of a set is another in each process, and `labels` are places in it.
+    fits = isinstance(classes, Iterable) and not isinstance(classes, str | Set)
+    classes = list(classes) if fits else []
+    if not fits or not all(isinstance(name, str) for name in classes):
+        raise UsageError(f"classes is a list of names such as ['Ped', 'Car'], not {given!r}")
     n, k = len(corners), len(classes)
-    places = np.full(n, NO_TRACK) if labels is None else _parse_whole_numbers(labels)
+    places = np.full(n, NO_TRACK) if labels is None else _parse_whole_numbers("labels", labels)
     if places.shape != (n,):
         raise InputError(f"expected ({n},) labels, found {places.shape}")
     least = NO_TRACK if unlabelled or labels is None else 0
@@ -130,17 +163,13 @@ def parse_box_arrays(
             f"labels are whole numbers from {least} to {k - 1}, the places of {list(classes)}",
             hint="[classes.index(name) for name in labels] gives them, of names" if words else None,
         )
-    at = _parse_whole_numbers(frames)
+    at = _parse_whole_numbers("frames", frames)
     if at.shape != (n,) or (n and not np.issubdtype(at.dtype, np.integer)):
         raise InputError(f"expected ({n},) whole frame numbers, found {at.dtype} of shape {at.shape}")
     if n and at.min() < 0:
         raise InputError(f"frames count from 0, and one is {at.min()}")
-    if videos is None:
-        raise UsageError("videos is one name for all boxes, or the video of each, not None")
-    named = [videos] * n if isinstance(videos, str) else [str(video) for video in videos]
-    if len(named) != n:
-        raise InputError(f"expected {n} names of videos, found {len(named)}")
-    owners = np.full(n, NO_TRACK) if tracks is None else _parse_whole_numbers(tracks)
+    named = _parse_videos(videos, n)
+    owners = np.full(n, NO_TRACK) if tracks is None else _parse_whole_numbers("tracks", tracks)
     if owners.shape != (n,) or (n and not np.issubdtype(owners.dtype, np.integer)):
         raise InputError(f"expected ({n},) whole numbers of tracks, found {owners.dtype} of {owners.shape}")
     if n and owners.min() < NO_TRACK:
@@ -170,8 +199,11 @@ def _list_places(
     keys = pl.DataFrame({"video": pl.Series(found.videos, dtype=pl.String), "frame": found.frames})
     if seen is not None:
         try:
-            places = [(str(video), int(frame)) for video, frame in seen]
-        except (TypeError, ValueError) as error:
+            given = [(video, frame, int(frame)) for video, frame in seen]
+            places = [(str(video), whole) for video, _, whole in given]
+            if any(not isinstance(video, _NAMES) or float(frame) != whole for video, frame, whole in given):
+                raise ValueError("a video without a name, or half a frame")
+        except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(
                 "seen is a list of (video, frame), such as [('drive', 0), ('drive', 1)]"
             ) from error
@@ -181,6 +213,36 @@ def _list_places(
         raise InputError(f"frames count from 0, and one is {int(keys['frame'].to_numpy().min())}")
     frames = keys.unique(maintain_order=True).sort("video", "frame")
     return frames.select("video").unique(maintain_order=True), frames
+
+
+def _check_facts(facts: Any) -> None:
+    """Refuse what says something else of videos than their size, rate and length.
+
+    Raises:
+        UsageError: naming it.
+    """
+    said = "" if isinstance(facts, Mapping) else f"is {type(facts).__name__}"
+    for video, row in facts.items() if not said else ():
+        if not isinstance(row, Mapping):
+            said = f"has {video!r}: {row!r}"
+            break
+        for name, value in row.items():
+            if name not in _FACTS:
+                said = f"has {name!r} of {video!r}"
+            elif value is not None and not _is_fact(name, value):
+                what = "number" if name == "fps" else "whole number"
+                said = f"has {name}={value!r} of {video!r}, which is no {what} above 0"
+    if said:
+        example = "such as {'drive': {'fps': 25.0}}"
+        raise UsageError(f"facts {said}; expected a video to its {', '.join(_FACTS)}, {example}")
+
+
+def _is_fact(name: str, value: Any) -> bool:
+    """Whether a value is a finite number above 0, and a whole one unless it is a rate; a video may have no frames."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    above = value >= 0 if name == "n_frames" else value > 0
+    return bool(above and value < np.inf and (name == "fps" or float(value).is_integer()))
 
 
 def _list_tracks(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -219,17 +281,12 @@ def build_scenes(
     Raises:
         InputError: if a frame lies behind the end of its video, or `ignore` has another shape.
     """
-    flags = np.zeros(len(found.boxes), np.bool_) if ignore is None else np.asarray(ignore)
+    flags = np.zeros(len(found.boxes), np.bool_) if ignore is None else np.asarray(_detach("ignore", ignore))
     if flags.shape != (len(found.boxes),) or flags.dtype != np.bool_:
         raise InputError(
             f"expected ({len(found.boxes)},) true or false in ignore, found {flags.dtype} of {flags.shape}"
         )
-    for video, row in (facts or {}).items():
-        if not isinstance(row, Mapping) or (odd := [name for name in row if name not in _FACTS]):
-            what = f"{odd[0]!r} of {video!r}" if isinstance(row, Mapping) else f"{video!r}: {row!r}"
-            raise UsageError(
-                f"facts has {what}; expected a video to its {', '.join(_FACTS)}, such as {{'drive': {{'fps': 25.0}}}}"
-            )
+    _check_facts({} if facts is None else facts)
     videos, frames = _list_places(found, seen)
     rows = pl.DataFrame(
         {
