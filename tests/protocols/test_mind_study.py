@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,7 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.errors import InputError
+from roadaware.cli.app import main
+from roadaware.errors import InputError, UsageError
 from roadaware.models.event_head.anticipation import join_inputs
 from roadaware.models.event_head.head import FEATURES, open_head
 from roadaware.protocols import minds as protocol
@@ -192,3 +194,21 @@ def test_what_is_not_known_teaches_nothing() -> None:
     np.testing.assert_array_equal(one, other)
     assert ((one[:, 0] > 0.5) == (x[:50, 0] > 0)).mean() > 0.85
     assert np.abs(one[:, 1] - due[:50, 1]).mean() < 0.9
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_jaad_is_taken_where_the_folder_of_data_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    asked: list[object] = []
+
+    def note(folder: Path, *, jaad: object, **others: object) -> None:
+        asked.append(jaad)
+        raise UsageError("enough")
+
+    (tmp_path / "data" / ("jaad" if held else "pie")).mkdir(parents=True)
+    monkeypatch.setenv("ROADAWARE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setattr(protocol, "run_mind_study", note)
+    monkeypatch.setattr("roadaware.cli.reproduce.open_dataset", lambda name, source: (name, source))
+    assert main(["reproduce", "minds", "-o", str(tmp_path / "run")]) == 2
+    assert asked == [("jaad", tmp_path / "data" / "jaad") if held else None]

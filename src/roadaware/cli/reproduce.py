@@ -486,8 +486,10 @@ def _study_minds(asked: StudyOptions) -> Shown:
     from roadaware.protocols.minds import run_mind_study
     from roadaware.reports.decisions import build_mind_section, format_mind_study
 
-    # JAAD is only looked for where somebody said where data lies: towns alone need none.
-    source = _find_jaad(asked.data) if asked.data or os.environ.get("ROADAWARE_DATA_DIR") else None
+    # Towns alone need no JAAD: it is taken where it was named, or lies in the folder of all data.
+    stated = os.environ.get("ROADAWARE_DATA_DIR")
+    usual = Path(stated) / "jaad" if stated else None
+    source = _find_jaad(asked.data) if asked.data else usual if usual and usual.exists() else None
     asked.check(data=source)
     how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.settings.towns, "seeds": asked.seeds}
     with console.show_progress("minds") as progress:
