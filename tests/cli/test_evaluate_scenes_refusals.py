@@ -236,7 +236,7 @@ def test_predictions_about_other_videos_say_which_names_differ(
     [
         ("ava_official", "did you mean ava-official?"),
         ("vidvrd", "that one is for `evaluate relations`"),
-        ("", "is one of default, ava-official"),
+        ("x", "is one of default, ava-official"),
     ],
 )
 def test_a_config_of_another_name_is_refused(
