@@ -50,7 +50,7 @@ def scene_actions_plain() -> _Row:
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "metrics" / "actions"))
     from plain_actions import Row, official  # type: ignore[import-not-found]
 
-    truth, predictions = scene_sets.ava(keyframes=480, truths=6000, predictions=20_000)
+    truth, predictions = scene_sets.ava(keyframes=480, truths=6000, detections=20_000)
 
     def rows(held: Scenes | Predictions) -> list[Row]:
         table = held.labels.join(held.boxes, on="box", maintain_order="left")

@@ -294,13 +294,12 @@ def examples(made: Path, towns: Mapping[str, Town]) -> None:
 def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
     """(150, 150, 3) what is around an object."""
     import numpy as np
-    from PIL import Image, ImageDraw
+    from PIL import Image, ImageDraw, ImageFont
 
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
     from roadaware.corner_cases.runner import Order, iterate_captures, load_run_inputs
     from roadaware.geometry.boxes import iou
-    from roadaware.reports.drawing import load_font
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.sensors import open_frame
 
@@ -319,7 +318,7 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
         near = (boxes[overlaps.argmax()].reshape(2, 2) - corner) * scale
         pen.rectangle([*near.ravel().tolist()], outline=(255, 170, 0), width=2)
     pen.rectangle([*((own.reshape(2, 2) - corner) * scale).ravel().tolist()], outline=(60, 230, 90), width=1)
-    pen.text((4, 2), loss, fill=(255, 255, 255), font=load_font(14), stroke_width=2, stroke_fill=(0, 0, 0))
+    pen.text((4, 2), loss, fill=(255, 255, 255), font=ImageFont.load_default(14), stroke_width=2, stroke_fill=(0, 0, 0))
     return np.asarray(crop)
 
 

@@ -35,7 +35,7 @@ def main(folder: Path, doubt: Path, model: str) -> None:
         "away_reliability": plot_reliability_by_set(study, model),
         "away_ranks": rank_picture(study, "auc"),
         "away_doubt": plot_summary(doubted, ("auc", "ece"), model=model),
-        "away_pretraining": plot_pretraining(study, "ece", compute_effects(Resamples(study), "ece")),
+        "away_pretraining": plot_pretraining("ece", compute_effects(Resamples(study), "ece")),
     }
     for name, picture in pictures.items():
         if not isinstance(picture, Picture):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, ImageChops, ImageDraw
+from PIL import Image, ImageChops, ImageDraw, ImageFont
 from playwright.sync_api import sync_playwright
 
 from roadaware import api
@@ -24,7 +24,6 @@ from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.io.decoders import open_picture
 from roadaware.io.files import write_atomically
-from roadaware.reports.drawing import load_font
 from roadaware.scenes.store import save
 from roadaware.viewer.opening import open_paths
 from roadaware.viewer.serve import Viewer
@@ -109,7 +108,7 @@ class Camera:
     def _add(self, shot: Image.Image, ms: int, *, pressed: bool = False) -> None:
         image = Image.new("RGB", (shot.width, shot.height + BAND), (18, 23, 29))
         image.paste(shot)
-        pen, font = ImageDraw.Draw(image), load_font(17)
+        pen, font = ImageDraw.Draw(image), ImageFont.load_default(17)
         x = 14.0
         for place, step in enumerate(STEPS):
             colour = (98, 191, 221) if place == self._step else (140, 150, 160)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -203,6 +204,22 @@ def test_arrow_there_and_back_is_the_same_and_copies_no_number(name: str) -> Non
     other = ra.Predictions if name == "scenes" else ra.Scenes
     with pytest.raises(InputError, match="were written by"):
         other.from_arrow(there)
+
+
+def test_arrow_tables_of_version_0_8_say_in_its_words_whose_they_are() -> None:
+    scenes = make_scenes()
+    record = json.dumps({"claimed": False, "meta": asdict(scenes.meta)}).encode()
+
+    class Former:
+        schema = SimpleNamespace(metadata={b"roadaware": record})
+
+        def __init__(self, frame: pl.DataFrame) -> None:
+            self.__arrow_c_stream__ = frame.__arrow_c_stream__
+
+    held = {name: Former(frame) for name, frame in scenes.filled().items()}
+    assert ra.Scenes.from_arrow(held) == scenes
+    with pytest.raises(InputError, match="written by Scenes"):
+        ra.Predictions.from_arrow(held)
 
 
 def test_anything_that_streams_arrow_is_taken_without_pyarrow() -> None:

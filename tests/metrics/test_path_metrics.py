@@ -116,7 +116,7 @@ def test_regions_hold_what_they_promise_where_the_mixture_is_right() -> None:
     single = PlaneMixture(
         np.ones((300, 1)), many.mean[:300, :1], many.deviation[:300, :1], many.correlation[:300, :1]
     )
-    _, areas = compute_region_levels(single, came[:300], resamples=500, seed=1)
+    _, areas = compute_region_levels(single, came[:300], draws=500, seed=1)
     sx, sy, rho = *single.deviation[0, 0, 0], single.correlation[0, 0, 0]
     assert areas[:, 0].mean() == pytest.approx(
         math.pi * 2 * math.log(10) * sx * sy * math.sqrt(1 - rho**2), rel=0.03

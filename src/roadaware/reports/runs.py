@@ -23,6 +23,7 @@ from roadaware.io.parquet import read_parquet
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
 from roadaware.reports.clips import build_clip_files, read_clips
+from roadaware.reports.former_runs import is_former_run, rename_former_run
 from roadaware.statistics.intervals import encode_resample_count, select_interval_method
 
 T = TypeVar("T")
@@ -176,7 +177,7 @@ def load_runs(load: Callable[[Path], T], *folders: Path) -> list[T]:
 
 
 def read_contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What a run's marker says, and the files it was made from, each checked.
+    """What a run's marker says, and the files it was made from, each checked; those of 0.8 under today's names.
 
     The page is made from the others, and made again by `report`: it may be missing or edited.
 
@@ -196,7 +197,8 @@ def read_contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=AGAIN
         ) from error
-    return results, {file: _read_verified(folder / file, of) for file, of in stated.items()}
+    held = {file: _read_verified(folder / file, of) for file, of in stated.items()}
+    return rename_former_run(results, held, folder, AGAIN) if is_former_run(results) else (results, held)
 
 
 def is_run(path: Path) -> bool:
@@ -269,34 +271,8 @@ def _results(folder: Path) -> dict[str, Any]:
             where=str(path),
             hint="Write the run again with this version: `evaluate -o RUN`, `baseline -o RUN`.",
         )
-    return _rename_former(found)
-
-
-_FORMER = {"draws": "resamples", "claims": "predictions", "claimed": "predicted", "claim": "prediction"}
-"""Words of keys, columns and configurations in the runs of version 0.8, and what they are called now."""
-
-
-def _rename_former(results: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a run, those of version 0.8 under the names of today.
-
-    >>> _rename_former({"draws": 9, "config": {"missing_claim": "zero", "frame_order": "claims"}})
-    {'resamples': 9, 'config': {'missing_prediction': 'zero', 'frame_order': 'predictions'}}
-    """
-
-    def rename(text: Any) -> Any:
-        for former, name in _FORMER.items():
-            text = text.replace(former, name) if isinstance(text, str) else text
-        return text
-
-    found = {_FORMER.get(key, key): value for key, value in results.items()}
-    if isinstance(config := found.get("config"), dict):
-        found["config"] = {rename(key): rename(value) for key, value in config.items()}
-    if isinstance(rows := found.get("calibration"), list):
-        found["calibration"] = [
-            {_FORMER.get(key, key): value for key, value in row.items()} if isinstance(row, dict) else row
-            for row in rows
-        ]
-    return found
+    results: dict[str, Any] = found
+    return results
 
 
 def _read_verified(path: Path, stated: str) -> bytes:
@@ -376,8 +352,7 @@ def read_table(
 ) -> pl.DataFrame:
     """A table whose columns are as due; the digest of a file says who wrote it last, not that it is right.
 
-    Runs that were written before version 0.9 have no columns of cautions, and others under former names; they get
-    empty ones, and those of today.
+    Runs that were written before version 0.9 have no columns of cautions; they get empty ones.
 
     Args:
         data: the content of a Parquet file.
@@ -392,9 +367,6 @@ def read_table(
         PolarsError: if the file is no table.
     """
     table = read_parquet(data)
-    table = table.rename(
-        {former: name for former, name in _FORMER.items() if former in table.columns and name in columns}
-    )
     below, among = below or {}, among or {}
     for name, kind in columns.items():
         if name not in table.columns and name.startswith("caution_"):

@@ -19,7 +19,7 @@ from roadaware.analysis.scene_tasks import (
     load_config_class,
     load_state_class,
 )
-from roadaware.config import digest, from_dict
+from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.csv import format_csv
 from roadaware.io.folders import MARKER, add_marker, encode_json
@@ -136,7 +136,7 @@ def load_scene_run(folder: Path) -> SceneRun:
             dict(json.loads(held[_PICTURES])),
         )
     except (
-        *(AttributeError, KeyError, TypeError, ValueError, RecursionError),
+        *(AttributeError, KeyError, TypeError, ValueError, RecursionError, UsageError),
         pl.exceptions.PolarsError,
     ) as error:
         raise DamagedError(
@@ -211,7 +211,8 @@ def _result(
     return SceneResult(
         summary=read_table(held[_SUMMARY], SCENE_SUMMARY, filled=("metric", "valid", "n")),
         counts=counts,
-        config=dict(numbers["config"]),
+        # Fields that a version did not have yet stand at their defaults.
+        config=to_dict(from_dict(load_config_class(task), dict(numbers["config"]))),
         notes=tuple(map(str, results["notes"])),
         makers={level: _reading(held[name]) for level, name in levels.items()},
         state=state,

@@ -334,6 +334,9 @@ def validate_table(name: str, frame: pl.DataFrame, *, predicted: bool) -> pl.Dat
     if not isinstance(frame, pl.DataFrame):
         raise InputError(f"table {name} should be a polars DataFrame, not {type(frame).__name__}")
     table = TABLES[name]
+    # Tables that version 0.8 saved, whose file's own scores would be passed over under their former name.
+    if predicted and name == "relations" and "predicted_score" not in frame.columns:
+        frame = frame.rename({"claimed_score": "predicted_score"}, strict=False)
     schema = frame.schema
     missing = [c for c, column in table.columns.items() if column.required and c not in schema]
     if missing:

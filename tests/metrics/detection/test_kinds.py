@@ -53,7 +53,7 @@ def unlinked(seed: int = 1) -> tuple[Scenes, Predictions]:
 
 
 @both
-def test_a_file_of_tubes_predictions_no_agentness(config: DetectionConfig, tmp_path: Path) -> None:
+def test_a_file_of_tubes_predicts_no_agentness(config: DetectionConfig, tmp_path: Path) -> None:
     scenes, predictions = tube_set(3)
     predictions = predictions.with_tables(tubes=predictions.tubes.drop("consecutive", strict=False))
     for agentness in (False, True):

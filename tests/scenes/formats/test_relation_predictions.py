@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,12 @@ def test_scores_out_of_bounds_keep_their_order_and_ties(tmp_path: Path) -> None:
     assert "ranks" in predictions.meta.notes["scores"]
     write_relation_predictions(predictions, TRUTH, tmp_path / "again.json")
     assert json.loads((tmp_path / "again.json").read_text())["results"]["v1"] == listed["v1"]
+
+
+def test_saved_tables_of_version_0_8_keep_the_scores_of_the_file(tmp_path: Path) -> None:
+    predictions = read_content(tmp_path, {"v1": [prediction(7), prediction(-3, 40)]})
+    former = predictions.relations.rename({"predicted_score": "claimed_score"})
+    assert replace(predictions, relations=former) == predictions
 
 
 def test_scores_in_bounds_stay_as_they_are(tmp_path: Path) -> None:

@@ -66,7 +66,9 @@ def read_arrow_tables(cls: type[T], given: Mapping[str, Any], meta: Meta | None 
             else:
                 try:
                     record = json.loads(held[_KEY])
-                    predicted, meta = record["predicted"], Meta(**record["meta"])
+                    # `claimed` is what version 0.8 wrote.
+                    predicted = record["predicted"] if "predicted" in record else record["claimed"]
+                    meta = Meta(**record["meta"])
                 except (ValueError, TypeError, KeyError, RecursionError) as error:
                     raise InputError(
                         f"from_arrow: the metadata of roadaware cannot be read: {error}"

@@ -134,6 +134,9 @@ class CrossResults:
                     f"expected {name} of a study out of domain and found none", where=str(folder)
                 )
         study = read_study_json(folder / STUDY)
+        config = study.get("config")
+        if isinstance(config, dict) and "draws" in config:  # studies up to version 0.8
+            config["resamples"] = config.pop("draws")
         try:
             table = read_parquet(folder / TABLE)
             if "caution" not in table.columns:  # studies up to version 0.8
