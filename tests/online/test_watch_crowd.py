@@ -16,7 +16,7 @@ import torch
 from roadaware.cli import main
 from roadaware.cli import watch as command
 from roadaware.errors import DiskError, InputError, UsageError
-from roadaware.io.video import VideoReader, VideoWriter, read_sound
+from roadaware.io.video import VideoReader, VideoWriter, iterate_sound, read_sound
 from roadaware.metrics.sound import CONFIGS
 from roadaware.metrics.sound import evaluate as evaluate_sound
 from roadaware.models.crowd.config import CrowdConfig, Vocabulary
@@ -261,6 +261,9 @@ def test_what_is_found_is_said_as_it_is() -> None:
     assert said[0] == "No action of one person scores 0.5 or more."
     assert said[2].startswith("'a man warks': 0:00.0 to 0:01.0, score 0.900. 60%")
     assert said[2].endswith("take the answer for a guess.")
+    late = sentence | {"begin_s": 59.96, "end_s": 60.04}
+    (said,) = describe_crowd(found | {"tasks": ["grounding"], "sentences": [late]})
+    assert said.startswith("'a man warks': 1:00.0 to 1:00.0")
     strange = sentence | {"sentence": "человек", "found": False, "unknown": 1.0}
     (said,) = describe_crowd(found | {"tasks": ["grounding"], "sentences": [strange]})
     assert said == "'человек': not found, since the network has learnt none of its words."
@@ -318,8 +321,10 @@ def test_hearing_alone_scores_each_second_by_the_three_around_it(weights: Path, 
     assert not len(hear_film(questions, silent))
 
 
-def write_long(path: Path, sound_s: tuple[float, float], begins_s: float, ends_s: float) -> Path:
-    """Grey images between two times on the clock of the file, and a tone in another part of it."""
+def write_long(
+    path: Path, sound_s: tuple[float, float], begins_s: float, ends_s: float, rises_s: float = 0.0
+) -> Path:
+    """Grey images between two times on the clock of the file, and a tone in another part of it that rises from then on."""
     with av.open(str(path), "w") as file:
         image, sound = (
             file.add_stream("mpeg4", rate=2),
@@ -332,7 +337,8 @@ def write_long(path: Path, sound_s: tuple[float, float], begins_s: float, ends_s
             file.mux(image.encode(frame))
         file.mux(image.encode(None))
         for place in range(round(sound_s[0] * 16_000), round(sound_s[1] * 16_000), 1600):
-            tone = 9000 * np.sin(2 * np.pi * (300 + place / 1000) * np.arange(place, place + 1600) / 16_000)
+            since = place - round(rises_s * 16_000)
+            tone = 9000 * np.sin(2 * np.pi * (300 + since / 1000) * np.arange(since, since + 1600) / 16_000)
             block = av.AudioFrame.from_ndarray(np.repeat(tone, 2).astype(np.int16)[None], "s16", "stereo")
             block.sample_rate, block.pts, block.time_base = 16_000, place, Fraction(1, 16_000)
             file.mux(sound.encode(block))
@@ -357,6 +363,38 @@ def test_sounds_are_heard_when_they_are_whatever_the_track_and_the_file_begin_wi
     late = hear_film(questions, write_long(tmp_path / "late.mkv", (12.0, 20.0), 10.0, 30.0))
     assert late["t_s"].to_list() == list(range(1, 10))
     assert late["score"].to_list() == pytest.approx(part["score"].to_list(), abs=1e-6)
+
+
+def test_a_watch_hears_each_moment_when_it_is_whatever_time_its_file_begins_with(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "load_detector", lambda *given: Stub())
+    waves = []
+    for begins_s in (0.0, 20.0):
+        film = write_long(
+            tmp_path / f"{begins_s}.mkv", (begins_s + 1, begins_s + 3), begins_s, begins_s + 4, begins_s
+        )
+        out = tmp_path / f"run-{begins_s}"
+        words = ["--crowd", weights, "--listen", "siren", "--no-video", "--iou", "0.3"]
+        assert watch(film, out, *words) == 0
+        waves.append(pl.read_parquet(out / "crowd" / "moments.parquet")["score"].to_list())
+    assert waves[0] == pytest.approx(waves[1], abs=1e-6)
+    assert max(waves[0]) - min(waves[0]) > 1e-4  # silence before the tone, and the tone
+
+
+def test_samples_that_are_not_finite_are_silence(tmp_path: Path) -> None:
+    path = tmp_path / "odd.mkv"
+    with av.open(str(path), "w") as file:
+        sound = file.add_stream("pcm_f32le", rate=16_000, layout="mono")
+        wave = np.full((1, 1600), 0.5, np.float32)
+        wave[0, 800:810] = [np.nan, np.inf] * 5
+        block = av.AudioFrame.from_ndarray(wave, "flt", "mono")
+        block.sample_rate, block.pts, block.time_base = 16_000, 0, Fraction(1, 16_000)
+        file.mux(sound.encode(block))
+        file.mux(sound.encode(None))
+    heard = np.concatenate([held for _, held in iterate_sound(path, 16_000, 1.0)])
+    assert np.isfinite(heard).all()
+    assert heard[:700].min() > 0.3
 
 
 def test_of_a_damaged_track_what_comes_before_is_heard(weights: Path, tmp_path: Path) -> None:

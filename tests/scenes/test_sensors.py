@@ -104,6 +104,10 @@ def test_a_video_of_which_no_row_says_where_it_lies_is_a_file_of_its_name(root, 
         InputError, match=r"s0: the table does not say where the video lies, and no file of its name \(\.mp4"
     ):
         find_video_path(scenes, tmp_path, "s0")
+    with pytest.raises(InputError, match="no such folder of videos"):
+        find_video_path(scenes, tmp_path / "nowhere", "s0")
+    shutil.copy(root / "scenes" / "s0" / "video.mp4", tmp_path / "s0.AVI")
+    assert find_video_path(scenes, tmp_path, "s0") == tmp_path / "s0.AVI"
     shutil.copy(root / "scenes" / "s0" / "video.mp4", tmp_path / "s0.mkv")
     assert find_video_path(scenes, tmp_path, "s0") == tmp_path / "s0.mkv"
     (tmp_path / "s0.mp4").symlink_to(root / "scenes" / "s0" / "video.mp4")

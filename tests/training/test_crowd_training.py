@@ -503,6 +503,39 @@ def test_data_without_what_a_task_needs_are_refused(made: Path, tmp_path: Path) 
         train(a_recipe(made, data={"media": str(tmp_path)}), tmp_path / "run")
 
 
+def test_boxes_in_shares_of_the_image_and_films_at_another_rate_are_named(
+    made: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    vocabulary = Vocabulary(WORDS["action"])
+    shares = scenes.boxes.with_columns(pl.col("x1_px", "x2_px") / WIDTH, pl.col("y1_px", "y2_px") / HEIGHT)
+    with pytest.raises(InputError, match="look like shares of it, where pixels are due"):
+        build_crowd_set(scenes.with_tables(boxes=shares), films, vocabulary, 5.0)
+    # As AVA has them, whose images count as 1 x 1.
+    unit = scenes.videos.with_columns(width_px=pl.lit(1), height_px=pl.lit(1))
+    build_crowd_set(scenes.with_tables(boxes=shares, videos=unit), films, vocabulary, 5.0)
+    assert "far more frames" not in caplog.text
+    few = scenes.videos.drop("fps").with_columns(n_frames=pl.lit(FRAMES // 2))
+    boxes = scenes.boxes.filter(pl.col("frame") < FRAMES // 2)
+    build_crowd_set(
+        Scenes(videos=few, boxes=boxes, tubes=scenes.tubes, sounds=scenes.sounds), films, vocabulary, 5.0
+    )
+    assert "2 videos have far more frames than the annotations say" in caplog.text
+
+
+def test_sentences_without_a_word_are_left_out(made: Path, caplog: pytest.LogCaptureFixture) -> None:
+    scenes = made_scenes()
+    odd = scenes.with_tables(
+        queries=scenes.queries.with_columns(text=pl.Series(["?!", "A man.", " ", "\u0301"]))
+    )
+    assert list_used(odd)["sentences"] == ("A man.",)
+    films, _ = find_videos(odd, made / "films")
+    found = build_crowd_set(odd, films, Vocabulary(WORDS["action"]), 5.0)
+    assert [len(video.queries) for video in found.videos] == [1, 0]
+    assert "3 sentences have no word and are not asked" in caplog.text
+
+
 def test_films_without_sound_teach_no_sounds(made: Path, tmp_path: Path) -> None:
     write_films(tmp_path / "films", made_scenes(), sound=False)
     recipe = a_recipe(made, data={"media": str(tmp_path / "films")}, tasks={"sound": 1}, clips={"maps": ""})

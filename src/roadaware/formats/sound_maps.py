@@ -8,6 +8,7 @@ import os
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -259,7 +260,7 @@ def read_sound_maps(path: Path, scenes: Scenes, *, strict: bool = False) -> Pred
     with MapFiles(path) as files:
         kept, maps, widths = _collect(files, scenes, findings)
     named = scenes.sounds[kept] if kept else scenes.sounds.clear()
-    sounds = named.select("sound", pl.col("video").cast(pl.String), "name").with_columns(
+    sounds = named.select("sound", pl.col("video").cast(pl.String), _name(named).alias("name")).with_columns(
         maps.alias("map"), map_width=pl.Series(widths, dtype=pl.Int64)
     )
     findings.read["sounds"] += len(sounds)
@@ -290,7 +291,7 @@ def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> in
         The number of maps.
 
     Raises:
-        UsageError: if there are no maps, or one is of an unknown sound or of no rectangle.
+        UsageError: if there are no maps, one is of an unknown sound or of no rectangle, or two are of sounds of one name.
         DiskError: if the disk refuses.
     """
     path, predicted = Path(path), predictions.sounds
@@ -301,6 +302,13 @@ def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> in
     if unknown:
         raise UsageError(
             f"{len(unknown)} maps of sounds that the scenes do not have, first {unknown[:_SHOWN]}"
+        )
+    called = Counter(names[sound] for sound in predicted["sound"].to_list())
+    twice = next((name for name, count in called.items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"{called[twice]} sounds are called '{to_printable(twice, 60)}', so that a file of maps cannot tell them apart: "
+            "give each its own `sounds.name`"
         )
     widths = predicted["map_width"] if "map_width" in predicted.columns else [None] * len(predicted)
     columns = zip(predicted["sound"], predicted["map"], widths, strict=True)

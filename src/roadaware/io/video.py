@@ -720,7 +720,7 @@ def iterate_sound(
     """Blocks of the first sound track, in the order of the file, without holding more than one.
 
     Each is (n, 2) float32, with the place of its first sample, in samples from time 0 of the file's clock. Places may
-    have gaps, and may go back where the times of a file do.
+    have gaps, and may go back where the times of a file do. Samples that are not finite are silence.
 
     Args:
         path: a regular file with sound.
@@ -754,6 +754,8 @@ def iterate_sound(
                     at = begin if abs(begin - at) > _ASTRAY_S * rate else at
                 for plain in to_stereo.resample(coded):
                     block = plain.to_ndarray().T
+                    # Resampling spreads one that is not finite over its neighbours: a click is lost, not the track
+                    block = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)
                     yield at, np.ascontiguousarray(block, dtype=np.float32)
                     at, left = at + len(block), left - len(block)
                 if at >= end or left <= 0:

@@ -16,6 +16,7 @@ from roadaware.metrics.detection.rows import (
     find_video_index,
     is_in_sorted,
 )
+from roadaware.metrics.metric_state import refuse_other_units
 from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
@@ -116,7 +117,7 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
 
     Raises:
         InputError: if there is no ground truth, a prediction has no score, or names an action that the ground truth does not
-            know.
+            know, or boxes of the two are in different units.
     """
     # The names of the actions, numbers as text where there are none.
     if KIND in scenes.meta.vocabularies:
@@ -131,6 +132,7 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
             f"none with a label of the kind '{KIND}'",
             hint="is this the right file, and a split that was annotated?",
         )
+    refuse_other_units(predictions, scenes)
     stride = 1 + max(_last(t["frame"]) for t in (scenes.frames, scenes.boxes, predictions.boxes))
     named = [
         t["video"].cast(pl.String).unique(maintain_order=True) for t in (scenes.videos, predictions.boxes)

@@ -17,7 +17,13 @@ from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import check_limits, check_words
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import paired_iou
-from roadaware.metrics.metric_state import ItemScores, SceneResult, build_result, crowd_density
+from roadaware.metrics.metric_state import (
+    ItemScores,
+    SceneResult,
+    build_result,
+    crowd_density,
+    refuse_other_units,
+)
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -187,9 +193,10 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
     """Ground truth and predictions of every sentence.
 
     Raises:
-        InputError: if no sentence has a ground-truth span, no prediction is about one of them, or `first_frame` of the
-            ground truth's notes is no number.
+        InputError: if no sentence has a ground-truth span, no prediction is about one of them, `first_frame` of the
+            ground truth's notes is no number, or boxes of the two are in different units.
     """
+    refuse_other_units(predictions, scenes)
     queries = _with_columns(scenes.queries, _TRUTH)
     spans = queries.filter(pl.col("start_frame").is_not_null() & pl.col("end_frame").is_not_null())
     if spans.is_empty():

@@ -20,6 +20,8 @@ from roadaware.config import from_dict, to_dict, to_tuples
 from roadaware.errors import InputError, UsageError
 from roadaware.io.parallel import HERE, WorkerPool, Workers
 from roadaware.io.parquet import read_parquet
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import TableSet
 from roadaware.statistics.intervals import Interval, Scale, Units
 
 SUMMARY: dict[str, Any] = {
@@ -454,6 +456,40 @@ def crowd_density(boxes: pl.Expr) -> pl.Expr:
     for end, name in reversed(_DENSITIES):
         density = pl.when(boxes < end).then(pl.lit(name)).otherwise(density)
     return pl.when(boxes.is_not_null()).then(density)
+
+
+_SHARES, _LEAST_IMAGE_PX = 2.0, 32
+"""Corners up to it may be shares of an image, beyond its edge, too; no image with boxes of its own is so small."""
+
+
+def refuse_other_units(predictions: TableSet, scenes: TableSet) -> None:
+    """Refuse predicted boxes in pixels where those of the ground truth are shares of the image, and the other way round.
+
+    Args:
+        predictions: with `boxes`.
+        scenes: the ground truth, whose notes say `unit_pictures`, or whose videos have a size.
+
+    Raises:
+        InputError: if they are; says how to bring both to one unit.
+    """
+    farthest = predictions.boxes.select(pl.max_horizontal(*CORNERS)).to_series()
+    if farthest.is_empty():
+        return
+    if scenes.meta.notes.get("unit_pictures"):
+        if float(np.median(farthest.to_numpy())) > _SHARES:
+            raise InputError(
+                f"predicted boxes are in pixels (up to {farthest.max():g}), and those of the truth are shares of the image",
+                hint="bring the truth to pixels and frames of its films, and judge by that: "
+                "roadaware read TRUTH --media FILMS -o TABLES",
+            )
+        return
+    sizes = scenes.videos.select(pl.col("^(width|height)_px$")).min()
+    small = [side for side in sizes.row(0) if side is not None] if sizes.width else []
+    if small and min(small) >= _LEAST_IMAGE_PX and float(np.max(farthest.to_numpy())) <= _SHARES:
+        raise InputError(
+            "predicted boxes look like shares of the image (none reaches beyond 2), and those of the truth are in pixels",
+            hint="multiply x by the width and y by the height of the image",
+        )
 
 
 def as_json(result: SceneResult) -> dict[str, Any]:

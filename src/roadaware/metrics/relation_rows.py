@@ -227,7 +227,8 @@ class Names:
     Args:
         videos: the videos of the ground truth.
         predicates: common names, those of the ground truth first.
-        categories: common names, those of the ground truth first.
+        categories: common names, those of the ground truth first; none where a side has no category on any tube, so that
+            predicates alone are compared.
     """
 
     videos: tuple[str, ...]
@@ -244,7 +245,9 @@ def merge_names(truth: TableSet, predictions: TableSet) -> Names:
         first = _vocabulary(truth, kind, int(numbers(truth).max(initial=-1)) + 1, given)
         second = _vocabulary(predictions, kind, int(numbers(predictions).max(initial=-1)) + 1, first)
         found.append(tuple(dict.fromkeys([*first, *second])))
-    return Names(videos, *found)
+    # A network that knows people alone names no category: nobody else can be meant
+    compared = all(len(_categories(side)) for side in (truth, predictions))
+    return Names(videos, found[0], found[1] if compared else ())
 
 
 def extract_relations(
@@ -354,7 +357,8 @@ def extract_tracks(tables: TableSet, tubes: Ints) -> Tracks:
 
 
 def map_categories(tables: TableSet, names: Names) -> tuple[Ints, Ints]:
-    """Tubes with a category, by number, and their categories as numbers that both sides have in common.
+    """Tubes with a category, by number, and their categories as numbers that both sides have in common; none of them where
+    categories are not compared.
 
     Raises:
         InputError: if a tube has two categories.
@@ -364,6 +368,8 @@ def map_categories(tables: TableSet, names: Names) -> tuple[Ints, Ints]:
     if len(np.unique(tubes)) < len(tubes):
         twice = labels.filter(pl.col("tube").is_duplicated())["tube"].unique().sort().head(5).to_list()
         raise InputError(f"tubes have several labels of the kind '{CATEGORY}', first {twice}")
+    if not names.categories:
+        return tubes[:0], tubes[:0]
     common = _common(tables, CATEGORY, names.categories, _ints(labels["label"]))
     order = np.argsort(tubes, kind="stable")
     return tubes[order], common[order]

@@ -12,7 +12,13 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
-from roadaware.metrics.metric_state import SceneResult, build_result, compute_values, crowd_density
+from roadaware.metrics.metric_state import (
+    SceneResult,
+    build_result,
+    compute_values,
+    crowd_density,
+    refuse_other_units,
+)
 from roadaware.metrics.relation_kernels import (
     collect_true_triplets,
     cut,
@@ -20,8 +26,8 @@ from roadaware.metrics.relation_kernels import (
     match_tubelets,
     score_tubelets,
 )
-from roadaware.metrics.relation_rows import CONFIGS as CONFIGS
 from roadaware.metrics.relation_rows import (
+    CATEGORY,
     JudgedRelations,
     Names,
     RelationConfig,
@@ -31,6 +37,7 @@ from roadaware.metrics.relation_rows import (
     map_categories,
     merge_names,
 )
+from roadaware.metrics.relation_rows import CONFIGS as CONFIGS
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -597,6 +604,13 @@ def evaluate(
         notes.append(
             f"no prediction is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
         )
+    nameless = [
+        side.tube_labels.filter(pl.col("kind").cast(pl.String) == CATEGORY).is_empty()
+        for side in (scenes, predictions)
+    ]
+    if len(found.predictions) and nameless[0] != nameless[1]:
+        side = "the truth" if nameless[0] else "the predictions"
+        notes.append(f"tubes of {side} have no category: relations are compared by predicate and boxes alone")
     if len(found.predictions) and set(found.truth.triplet).isdisjoint(found.predictions.triplet):
         notes.append(
             "no prediction says what any true relation says: categories or predicates have other names"
@@ -703,6 +717,7 @@ def _sides(
     truth = extract_relations(scenes, names)
     if config.setting == "sgdet":
         ensure_predicted_boxes(predictions)
+        refuse_other_units(predictions, scenes)
         return truth, extract_relations(predictions, names, relations=here), left_out
     meant, refused = map_to_true_tubes(predictions, scenes, here)
     left_out[_NOT_TRUE] = refused

@@ -496,7 +496,7 @@ class SoundMoment:
 
     Args:
         sound: number of the question.
-        t_s: on the clock of the film.
+        t_s: in seconds after frame 0 of the film.
         frame: of the tables.
         score: in [0, 1] that it is heard and its source seen; None where the network does not score that.
         box: x1, y1, x2, y2 of the source in pixels of the film.
@@ -835,5 +835,6 @@ def _say_sound(each: dict[str, Any], found: dict[str, Any], least: float) -> str
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(max(0.0, seconds), 60)
+    # Rounded first, so that 59.96 s is a minute, not 60.0 s
+    minutes, rest = divmod(round(max(0.0, seconds), 1), 60)
     return f"{minutes:.0f}:{rest:04.1f}"

@@ -311,7 +311,8 @@ def format_clock(seconds: float) -> str:
     >>> format_clock(75.25)
     '1:15.2'
     """
-    minutes, rest = divmod(max(0.0, seconds), 60)
+    # Rounded first, so that 59.96 s is a minute, not 60.0 s
+    minutes, rest = divmod(round(max(0.0, seconds), 1), 60)
     return f"{minutes:.0f}:{rest:04.1f}"
 
 

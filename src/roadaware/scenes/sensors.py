@@ -180,10 +180,13 @@ def find_video_path(scenes: Scenes, root: Path, video: str) -> Path:
     """
     folder, name = _root(root), _find_path(scenes, video)
     if name is None:
-        called = [f"{video}{ending}" for ending in ENDINGS]
+        # Cameras write capitals: film.MP4
+        called = [f"{video}{each}" for ending in ENDINGS for each in (ending, ending.upper())]
         name = next(
             (each for each in called if not is_outside(each) and os.path.lexists(folder / each)), None
         )
+    if name is None and not folder.is_dir():
+        raise InputError("there is no such folder of videos", where=to_printable(str(root)))
     if name is None:
         raise InputError(
             f"the table does not say where the video lies, and no file of its name ({', '.join(ENDINGS)}) is in "

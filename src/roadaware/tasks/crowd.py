@@ -20,7 +20,7 @@ from roadaware.geometry.boxes import iou
 from roadaware.io.sources import to_printable
 from roadaware.io.video import VideoReader
 from roadaware.metrics.grounding import GroundingConfig, convert_frame_rate, sample_frames
-from roadaware.models.crowd.config import Task, Vocabulary
+from roadaware.models.crowd.config import Task, Vocabulary, has_word
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -29,6 +29,10 @@ from roadaware.tasks.videos import Film
 
 _log = logging.getLogger("roadaware")
 _USUAL_FPS = 25.0
+_LONGER = 1.25
+"""A film with so many times the frames of its annotations is probably at another rate."""
+_SHARES_PX = 2.0
+"""Boxes that all lie within so many pixels of the corner are shares, some of which reach beyond the image."""
 _WINDOW_S = 1.5
 """A sound is heard so long before and behind the moment that is asked about."""
 ANY_SOUND = "sound"
@@ -57,7 +61,8 @@ class CrowdVideo:
         sound: (n,) number of the sound that it makes; -1 for none.
         relations: (r, 5) subject, object, predicate, first frame, frame after the last.
         queries: rows of the sentences, as the table has them, with `text`.
-        sounds: rows of the sounds: `sound`, `class` (-1 for any), `slot`, `start_s`, `end_s`.
+        sounds: rows of the sounds: `sound`, `class` (-1 for any), `slot`, `start_s`, `end_s`; seconds after frame 0.
+        begins_s: time of frame 0 on the clock of its file, by which the sound track goes.
     """
 
     film: Film
@@ -77,6 +82,7 @@ class CrowdVideo:
     relations: Ints
     queries: list[dict[str, Any]]
     sounds: list[dict[str, Any]]
+    begins_s: float = 0.0
     _tracks: dict[int, tuple[Ints, Floats32]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -89,7 +95,7 @@ class CrowdVideo:
         return round((at - self.origin) / self.ratio)
 
     def seconds(self, slot: int) -> float:
-        """When a slot is shown, on the clock of the film."""
+        """When a slot is shown, in seconds after frame 0 of the film."""
         return float(self.frames[slot]) / self.fps
 
     def find_slots(self, start: int | None, end: int | None) -> Ints:
@@ -169,7 +175,7 @@ def list_used(scenes: Scenes) -> dict[str, tuple[str, ...]]:
         "actions": names("action", labels),
         "predicates": names("predicate", scenes.relations["predicate"].unique().to_list()),
         "sounds": heard,
-        "sentences": tuple(text for text in texts if text.strip()),
+        "sentences": tuple(text for text in texts if has_word(text)),
     }
 
 
@@ -187,7 +193,7 @@ def build_crowd_set(scenes: Scenes, films: Sequence[Film], vocabulary: Vocabular
         fps: frames a second that are looked at.
 
     Raises:
-        InputError: if a film cannot be opened.
+        InputError: if a film cannot be opened, or boxes are shares of the image and their set is in pixels.
     """
     parts = {
         name: {str(key[0]): part for key, part in _by_video(getattr(scenes, name)).items()}
@@ -204,6 +210,12 @@ def build_crowd_set(scenes: Scenes, films: Sequence[Film], vocabulary: Vocabular
     ]
     for what, number in left_out.items():
         _log.warning("%d %s", number, what)
+    farthest = max((float(video.corners.max()) for video in videos if len(video.corners)), default=None)
+    if farthest is not None and farthest <= _SHARES_PX:
+        raise InputError(
+            "all boxes lie within two pixels of the corner of the image: they look like shares of it, where pixels are due",
+            hint="multiply x by the width and y by the height of the image",
+        )
     return CrowdSet(videos, vocabulary, _list_asks(videos))
 
 
@@ -310,13 +322,13 @@ def _find_persons(scenes: Scenes) -> set[int] | None:
     return set(rows.filter(pl.col("label").is_in(people))["box"].to_list())
 
 
-def _open_rate(film: Film, row: Mapping[str, Any]) -> float:
-    """Frames a second of a film: as it says itself, else as the tables do, else 25."""
+def _open_clock(film: Film, row: Mapping[str, Any]) -> tuple[float, float]:
+    """Frames a second of a film, as it says itself, else as the tables do, else 25; and the time of its frame 0."""
     fps = row.get("fps")
     if film.is_pictures:
-        return convert_frame_rate(float(fps)) if fps else _USUAL_FPS
+        return convert_frame_rate(float(fps)) if fps else _USUAL_FPS, 0.0
     with VideoReader(Path(film.path)) as reader:
-        return reader.fps or (float(fps) if fps else _USUAL_FPS)
+        return reader.fps or (float(fps) if fps else _USUAL_FPS), reader.t_s(0)
 
 
 def _build_video(
@@ -330,10 +342,17 @@ def _build_video(
     fps: float,
     left_out: Counter[str],
 ) -> CrowdVideo:
-    rate, own = _open_rate(film, row), row.get("fps")
+    (rate, begins_s), own = _open_clock(film, row), row.get("fps")
     # Rates of tables are in single precision: those that nearly agree are one.
     ratio = rate / float(own) if own and abs(rate / float(own) - 1) > 0.01 else 1.0
     alone = row.get("n_frames") == 1 and film.n_frames > 1
+    count = row.get("n_frames")
+    # HC-STVG's files count frames and name no rate
+    if not own and count and count > 1 and film.n_frames > _LONGER * count:
+        left_out[
+            "videos have far more frames than the annotations say, which name no rate: is the frame rate another one? Boxes "
+            "are taken for those of their first frames"
+        ] += 1
     origin = float(film.n_frames // 2) if alone else 0.0
     frames = sample_frames(0, film.n_frames, rate, GroundingConfig(sample_fps=fps))
     if alone:
@@ -351,7 +370,7 @@ def _build_video(
         **table, person=people, actions=actions,
         relations=_build_relations(parts["relations"].get(film.video), maps["predicate"], table["tube"], left_out),
         queries=_build_queries(parts["queries"].get(film.video), left_out),
-        sounds=[],
+        sounds=[], begins_s=begins_s,
     )  # fmt: skip
     if film.video in parts["sounds"]:
         video.sounds.extend(
@@ -435,8 +454,8 @@ def _build_relations(
 def _build_queries(rows: pl.DataFrame | None, left_out: Counter[str]) -> list[dict[str, Any]]:
     found = []
     for row in rows.iter_rows(named=True) if rows is not None else ():
-        if not (row.get("text") or "").strip():
-            left_out["sentences are empty and not asked"] += 1
+        if not has_word(row.get("text") or ""):
+            left_out["sentences have no word and are not asked"] += 1
             continue
         found.append(row)
     return found
@@ -514,7 +533,7 @@ class CrowdSample:
         span: of grounding, first and last place inside; -1 for none.
         asked: of sound, the class; -1 for any.
         heard: of sound, whether it is heard and its source seen.
-        at_s: of sound, the moment on the clock of the film.
+        at_s: of sound, the moment in seconds after frame 0.
         tracks: of actions, relations and sound, (n, K, 4) the boxes of each person around the frame that is asked about, over
             a longer time than the clip; of grounding, (n, T, K, 4) those of `people` around each frame.
         people: of grounding, (n, T, 4) everybody in the clip; the same of all questions about it.

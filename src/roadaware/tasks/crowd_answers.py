@@ -339,11 +339,11 @@ class Footing:
         return torch.from_numpy(scale_boxes(boxes, self.scale(video)))
 
     def sound(self, video: int) -> npt.NDArray[np.int16] | None:
-        """(n, 2) samples of a film's sound at 16,000 a second; None where it has none."""
+        """(n, 2) samples of a film's sound at 16,000 a second, from frame 0 on; None where it has none."""
         film = self.of.videos[video].film
         if film.is_pictures:
             return None
-        path = self._path(video, "sound")
+        path = self._path(video, "sound", self.of.videos[video].begins_s)
         kept = self._waves.get(film.path) if path is None else self._read(path)
         if kept is None:
             kept = _read_wave(self.of.videos[video])
@@ -360,7 +360,7 @@ class Footing:
 
         Args:
             video: its number.
-            at_s: the moment, on the clock of the film.
+            at_s: the moment, in seconds after frame 0.
             side: the channel that takes the place of both (default: each for itself).
         """
         from roadaware.models.crowd.sound import RATE, SECONDS, hear
@@ -397,14 +397,16 @@ class Footing:
 
 
 def _read_wave(video: CrowdVideo) -> npt.NDArray[np.int16]:
-    """(n, 2) the sound of a film at 16,000 samples a second; of length 0 where it has none."""
+    """(n, 2) the sound of a film from frame 0 on at 16,000 samples a second; of length 0 where it has none."""
     from roadaware.models.crowd.sound import RATE
 
     seconds = min(_LONGEST_S, video.film.n_frames / video.fps + 1.0)
+    first, begins_s = round(video.begins_s * RATE), max(0.0, video.begins_s)
     wave = np.zeros((round(seconds * RATE), 2), dtype=np.int16)
     end = 0
     try:
-        for at, block in iterate_sound(Path(video.film.path), RATE, seconds):
+        for place, block in iterate_sound(Path(video.film.path), RATE, begins_s + seconds, begins_s):
+            at = place - first
             low, high = max(0, at), min(len(wave), at + len(block))
             if low < high:
                 wave[low:high] = np.clip(block[low - at : high - at], -1, 1) * 32767

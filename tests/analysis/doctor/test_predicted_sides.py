@@ -1,5 +1,7 @@
 """Every usual mistake in predictions about scenes is named, and predictions without mistake are left in peace."""
 
+from dataclasses import replace
+
 import fitting_predictions as sets
 import numpy as np
 import polars as pl
@@ -254,3 +256,18 @@ def test_the_recall_of_persons_is_told_and_too_few_are_suspicious():
     (told,) = [each for each in check_predictions("actions", few, truth) if each.code == "person_recall"]
     assert told.severity == "suspicious"
     assert "33%" in told.says or "34%" in told.says
+
+
+def test_boxes_in_other_units_are_told_before_anything_of_persons():
+    truth, predictions = sets.action_sets()
+    sides = ["x1_px", "y1_px", "x2_px", "y2_px"]
+    unit = truth.with_tables(
+        boxes=truth.boxes.with_columns(pl.col(sides) / 2000),
+        meta=replace(truth.meta, notes={"unit_pictures": True}),
+    )
+    # They meet in no frame, so that no other reading of the boxes fits.
+    late = predictions.with_tables(boxes=predictions.boxes.with_columns(pl.col("frame") + 500))
+    found = check_predictions("actions", late, unit)
+    assert "units" in codes(found)
+    assert "person_recall" not in codes(found)
+    assert "in pixels" in next(item.evidence for item in found if item.code == "units")

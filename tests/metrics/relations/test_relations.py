@@ -404,8 +404,19 @@ def test_words_are_matched_by_name_and_unknown_videos_are_counted() -> None:
     result = evaluate(foreign, scenes, DEFAULT)
     assert result.left_out == {"predictions in videos that the truth does not have": 1}
     assert "no prediction is judged" in " ".join(result.notes)
-    nameless = detections.with_tables(tube_labels=detections.tube_labels.clear())
-    assert "other names" in " ".join(evaluate(nameless, scenes, DEFAULT).notes)
+    known = detections.meta.vocabularies
+    strange = {**known, "predicate": tuple(f"not {word}" for word in known["predicate"])}
+    others = detections.with_tables(meta=Meta(vocabularies=strange))
+    assert "other names" in " ".join(evaluate(others, scenes, DEFAULT).notes)
+    for setting in ("sgdet", "predcls"):
+        config = replace(DEFAULT, setting=setting)
+        for nameless in (
+            (detections.with_tables(tube_labels=detections.tube_labels.clear()), scenes),
+            (detections, scenes.with_tables(tube_labels=scenes.tube_labels.clear())),
+        ):
+            result = evaluate(*nameless, config)
+            assert as_json(result)["summary"] == as_json(evaluate(detections, scenes, config))["summary"]
+            assert "no category" in " ".join(result.notes)
 
 
 def test_what_cannot_be_judged_is_refused() -> None:

@@ -162,6 +162,7 @@ def test_the_published_range_is_one_and_silence_is_even() -> None:
         (np.zeros(0), 16_000),
         (np.zeros((0, 2)), 16_000),
         (np.zeros((10, 2, 2)), 16_000),
+        (np.zeros((2, 16_000)), 16_000),  # channels first
         (np.array([0.0, np.nan]), 16_000),
         (np.array([0.0, np.inf]), 16_000),
         (np.full(10, 1e9), 16_000),

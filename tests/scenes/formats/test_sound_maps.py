@@ -294,3 +294,17 @@ def test_what_cannot_be_written(tmp_path: Path, scenes: Scenes) -> None:
         write_sound_maps(Predictions(sounds=sounds.drop("map")), scenes, tmp_path / "m.npz")
     with pytest.raises(UsageError, match="sounds that the scenes do not have"):
         write_sound_maps(Predictions(sounds=sounds.with_columns(sound=pl.lit(9))), scenes, tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("name", ["maps.json", "maps.npz", "maps"])
+def test_sounds_without_a_name_are_called_as_their_video_is_once(tmp_path: Path, name: str) -> None:
+    heard = pl.DataFrame({"sound": [0, 1], "video": ["a", "b"]})
+    nameless = Scenes(videos=pl.DataFrame({"video": ["a", "b"]}), sounds=heard)
+    held = pl.Series("map", [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    written = Predictions(videos=nameless.videos, sounds=heard.with_columns(held))
+    assert write_sound_maps(written, nameless, tmp_path / name) == 2
+    assert read_sound_maps(tmp_path / name, nameless).sounds["name"].to_list() == ["a", "b"]
+    both = Scenes(videos=nameless.videos, sounds=heard.with_columns(video=pl.lit("a")))
+    twice = Predictions(videos=nameless.videos, sounds=both.sounds.with_columns(held))
+    with pytest.raises(UsageError, match="2 sounds are called 'a'"):
+        write_sound_maps(twice, both, tmp_path / f"twice-{name}")

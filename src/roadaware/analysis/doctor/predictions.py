@@ -13,8 +13,9 @@ import polars as pl
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis, report_error, report_note, report_suspicion
 from roadaware.arrays import Floats
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import paired_iou
+from roadaware.metrics.metric_state import refuse_other_units
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
@@ -706,6 +707,12 @@ def check_predictions(
     boxed = join_boxes(scenes.boxes, predictions.boxes)
     size = get_image_size(scenes)
     fits = check_box_format(boxed, size, least_fit=least_fit) if task != "sound" else []
+    if not fits and task != "sound":
+        try:
+            refuse_other_units(predictions, scenes)
+        except InputError as error:
+            says = "Predicted boxes and true ones are in different units."
+            fits = report_error("units", says, error.message, error.hint or "")
     # Boxes that are written otherwise meet nobody, which says nothing of the detector.
     persons: tuple[_Check, ...] = () if fits else (check_person_recall,)
     checks: dict[str, tuple[_Check, ...]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -218,6 +219,15 @@ class CrowdConfig:
             "head_width": 32, "task_width": 8, "roi": 4,
         }  # fmt: skip
         return cls(**{**small, **fields})
+
+
+def has_word(sentence: str) -> bool:
+    """Whether a sentence holds more than spaces, marks and punctuation; an emoji counts as a word.
+
+    >>> has_word("a man runs"), has_word("?!")
+    (True, False)
+    """
+    return any(unicodedata.category(letter)[0] not in "PZCM" for letter in sentence)
 
 
 @dataclass(frozen=True)

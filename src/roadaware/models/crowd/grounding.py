@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from torch.nn import functional
 
 from roadaware.errors import UsageError
 from roadaware.io.sources import to_printable
-from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig
+from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, has_word
 from roadaware.models.crowd.people import MOTION_FEATURES, build_motion_layers, check_people, describe_motion
 from roadaware.models.pretrained import encode_texts, load_tokenizer
 from roadaware.models.roi import roi_align
@@ -113,7 +112,7 @@ class WordReader:
         for sentence, found in zip(sentences, encode_texts(self.tokenizer, sentences), strict=True):
             pieces, ids = list(found.tokens), list(found.ids)
             room = self.most if self.marked else self.most - 2
-            if not ids or all(unicodedata.category(letter)[0] in "PZC" for letter in sentence):
+            if not ids or not has_word(sentence):
                 raise UsageError(
                     f"there is no word in the sentence '{to_printable(sentence, 60)}'; say who does what"
                 )

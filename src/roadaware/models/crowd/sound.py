@@ -24,6 +24,8 @@ _OFFSET = 0.01
 _RATES = (1_000, 768_000)
 _WHOLE = "a sound of {}: samples lie in -1 to 1, so divide those of int16 by 32,768"
 _LOUDEST = 1e6
+_MOST_CHANNELS = 256
+"""More than any recorder has: an array of channels by samples."""
 
 # What is heard.
 
@@ -93,8 +95,8 @@ def fit_sound(wave: npt.ArrayLike, rate: int, *, mono: bool = False) -> Tensor:
         mono: the mean of both channels, scaled so that its range is -1 to 1, as published; silence becomes -1.
 
     Raises:
-        InputError: if there is no sample, they are whole numbers, one is not finite or beyond all loudness, or the rate is
-            no rate.
+        InputError: if there is no sample, they are whole numbers, one is not finite or beyond all loudness, channels come
+            first, or the rate is no rate.
 
     Source: the published form is that of Song et al., CVPR 2022 (SSPL).
     """
@@ -106,6 +108,11 @@ def fit_sound(wave: npt.ArrayLike, rate: int, *, mono: bool = False) -> Tensor:
         heard = heard[:, None]
     if heard.ndim != 2 or not heard.size:
         raise InputError(f"a sound should be (samples, channels) with at least one sample, not {heard.shape}")
+    if heard.shape[1] > _MOST_CHANNELS:
+        raise InputError(
+            f"a sound should be (samples, channels), and has {heard.shape[1]:,} channels",
+            hint="give the transpose of (channels, samples)",
+        )
     # Not a number fails the comparison, too.
     if not (np.abs(heard) <= _LOUDEST).all():
         raise InputError(
