@@ -172,7 +172,7 @@ def test_other_numbers_of_samples_and_no_resamples_are_refused():
     a, b = models()
     with pytest.raises(InputError, match="A has 480 samples and B has 2"):
         compare(a, b.take(np.array([0, 1])), CONFIG, resamples=10)
-    with pytest.raises(UsageError, match="at least 1 draw"):
+    with pytest.raises(UsageError, match="at least 1 resample"):
         compare(a, b, CONFIG, resamples=0)
     with pytest.raises(UsageError, match="no metric 'x'"):
         compare(a, b, CONFIG, resamples=5).verdict("x")

@@ -90,7 +90,7 @@ def test_different_truth_cannot_be_compared() -> None:
         compare_detections(one, turned, CONFIG)
     with pytest.raises(InputError, match="share no threshold"):
         compare_detections({"frame": one["frame"]}, {"av_action": two["av_action"]}, CONFIG)
-    with pytest.raises(UsageError, match="at least 1 draw"):
+    with pytest.raises(UsageError, match="at least 1 resample"):
         compare_detections(one, two, CONFIG, resamples=0)
 
 

@@ -101,7 +101,7 @@ def test_one_video_gives_no_interval() -> None:
 def test_what_cannot_be_compared_is_said() -> None:
     with pytest.raises(InputError, match="none in both"):
         compare_scenes(means([0.5, 0.5]), means([0.5, 0.5], "xy"), {})
-    with pytest.raises(UsageError, match="at least 1 draw"):
+    with pytest.raises(UsageError, match="at least 1 resample"):
         compare_scenes(means([0.5]), means([0.5]), {}, resamples=0)
     with pytest.raises(UsageError, match="different tasks"):
         compare_scenes(means([0.5]), Others(pl.DataFrame({"video": ["a"]}), np.array([0.5]), Rule()), {})

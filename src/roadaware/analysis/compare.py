@@ -85,7 +85,7 @@ def check_resamples(resamples: int) -> None:
         UsageError: if there are none.
     """
     if resamples < 1:
-        raise UsageError(f"a comparison needs at least 1 draw, not {resamples}")
+        raise UsageError(f"a comparison needs at least 1 resample, not {resamples}")
 
 
 def build_difference_row(a: float, b: float, interval: Interval | None) -> dict[str, Any]:
