@@ -318,7 +318,14 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
         near = (boxes[overlaps.argmax()].reshape(2, 2) - corner) * scale
         pen.rectangle([*near.ravel().tolist()], outline=(255, 170, 0), width=2)
     pen.rectangle([*((own.reshape(2, 2) - corner) * scale).ravel().tolist()], outline=(60, 230, 90), width=1)
-    pen.text((4, 2), loss, fill=(255, 255, 255), font=ImageFont.load_default(14), stroke_width=2, stroke_fill=(0, 0, 0))
+    pen.text(
+        (4, 2),
+        loss,
+        fill=(255, 255, 255),
+        font=ImageFont.load_default(14),
+        stroke_width=2,
+        stroke_fill=(0, 0, 0),
+    )
     return np.asarray(crop)
 
 
