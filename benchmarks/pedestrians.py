@@ -72,13 +72,13 @@ def sampling(data: Path) -> tuple[str, str, str]:
 
 
 def bootstrap(data: Path) -> tuple[str, str, str]:
-    """A thousand draws of every Table III metric, over pedestrians and over videos."""
+    """A thousand resamples of every Table III metric, over pedestrians and over videos."""
     state = _released(data)
     config = PedestrianConfig.reference("action")
     cost = call(lambda: evaluate_samples(state, config, resamples=1000).summary, times=3)
     plain = call(lambda: _plain_draw(state), times=3)
     got = f"{cost.seconds:.2f} s (scikit-learn on drawn rows, AP and AUC alone: {2000 * plain.seconds:.0f} s)"
-    return "1,000 draws of every Table III metric, two units", "5 s", got
+    return "1,000 resamples of every Table III metric, two units", "5 s", got
 
 
 def reproduce(data: Path) -> tuple[str, str, str]:

@@ -55,13 +55,13 @@ def road_videos() -> tuple[str, str, str]:
 
 
 def road_bootstrap() -> tuple[str, str, str]:
-    """A ROAD-sized set: 1,000 draws of videos for frame- and video-mAP of all kinds."""
+    """A ROAD-sized set: 1,000 resamples of videos for frame- and video-mAP of all kinds."""
     scenes = generate_road_scenes(videos=18, frames=950, boxes_per_frame=6.0, seed=0)
     predictions = link(simulate_detections(scenes, seed=0), LinkerConfig.default())
     once = call(lambda: evaluate(predictions, scenes, DetectionConfig.default()), times=2)
     drawn = call(lambda: evaluate(predictions, scenes, DetectionConfig.default(), resamples=1000), times=1)
     got = f"{drawn.seconds - once.seconds:.1f} s beside {once.seconds:.1f} s without ({_size(scenes, predictions)})"
-    return "ROAD-sized: 1,000 draws over videos, boxes and tubes", "20 s", got
+    return "ROAD-sized: 1,000 resamples over videos, boxes and tubes", "20 s", got
 
 
 def linker_speed() -> tuple[str, str, str]:

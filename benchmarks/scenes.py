@@ -98,7 +98,7 @@ def _timed(
     *,
     resamples: int,
 ) -> str:
-    """Seconds under each config, compiled; and how long the draws take under the last."""
+    """Seconds under each config, compiled; and how long the resamples take under the last."""
     truth, predictions = sets()
     told = []
     for name in names:
@@ -107,7 +107,7 @@ def _timed(
         seconds = call(partial(evaluate, predictions, truth, config), times=2).seconds
         told.append(f"{name} {seconds:.2f} s")
     drawn = call(partial(evaluate, predictions, truth, config, resamples=resamples), times=1).seconds
-    return f"{', '.join(told)}; {resamples:,} draws {drawn - seconds:.1f} s more"
+    return f"{', '.join(told)}; {resamples:,} resamples {drawn - seconds:.1f} s more"
 
 
 _ava = cache(scene_sets.ava)
