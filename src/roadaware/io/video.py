@@ -753,9 +753,8 @@ def iterate_sound(
                     )
                     at = begin if abs(begin - at) > _ASTRAY_S * rate else at
                 for plain in to_stereo.resample(coded):
-                    block = plain.to_ndarray().T
                     # Resampling spreads one that is not finite over its neighbours: a click is lost, not the track
-                    block = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)
+                    block = np.nan_to_num(plain.to_ndarray().T, nan=0.0, posinf=0.0, neginf=0.0)
                     yield at, np.ascontiguousarray(block, dtype=np.float32)
                     at, left = at + len(block), left - len(block)
                 if at >= end or left <= 0:
