@@ -476,9 +476,11 @@ def refuse_other_units(predictions: TableSet, scenes: TableSet) -> None:
     if farthest.is_empty():
         return
     if scenes.meta.notes.get("unit_pictures"):
-        if float(np.median(farthest.to_numpy())) > _SHARES:
+        corners = farthest.to_numpy()
+        if float(np.median(corners)) > _SHARES:
             raise InputError(
-                f"predicted boxes are in pixels (up to {float(np.max(farthest.to_numpy())):g}), and those of the truth are shares of the image",
+                f"predicted boxes are in pixels (up to {float(np.max(corners)):g}), and those of the truth are shares of "
+                "the image",
                 hint="bring the truth to pixels and frames of its films, and judge by that: "
                 "roadaware read TRUTH --media FILMS -o TABLES",
             )
