@@ -212,7 +212,7 @@ def read_pickled(path: Path) -> Any:
     where = to_printable(str(path))
     with BufferedReader(open_file(path, where, get_file_size_limit())) as stream:
         try:
-            _refuse_packed(stream, where)
+            _check_archive(stream, where)
             stream.seek(0)
             with warnings.catch_warnings():
                 warnings.simplefilter(
@@ -299,15 +299,23 @@ def _place(name: str, said: Any, where: str) -> tuple[int, int, int]:
     return begin, end, math.prod(shape)
 
 
-def _refuse_packed(stream: Any, where: str) -> None:
-    """Refuse an archive whose members are packed, which torch never writes: they could unpack to anything."""
+def _check_archive(stream: Any, where: str) -> None:
+    """Refuse an archive with packed members, which torch never writes, or of which a bit has changed."""
     if not zipfile.is_zipfile(stream):
         return
     with zipfile.ZipFile(stream) as archive:
-        for member in archive.infolist():
+        members = archive.infolist()
+        for member in members:
             # Packed members may unpack to far more than the file holds.
             if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
                 raise InputError("its members are packed, which no checkpoint's are", where=where)
+        # Thousands of members that share the same bytes would take hours to look at.
+        if sum(member.file_size for member in members) > stream.seek(0, 2):
+            raise DamagedError("not a whole checkpoint: its members overlap", where=where, hint=_AGAIN)
+        # torch writes checksums and does not look at them: a bit that flipped would be another weight.
+        if changed := archive.testzip():
+            message = f"not a whole checkpoint: the checksum of {to_printable(changed, 60)} does not fit"
+            raise DamagedError(message, where=where, hint=_AGAIN)
 
 
 def _build_unpickling_error(where: str, error: pickle.UnpicklingError) -> InputError:
