@@ -22,6 +22,7 @@ from roadaware.analysis.evaluation.event_inputs import (
     assign_labels,
 )
 from roadaware.analysis.evaluation.runs import EventRun
+from roadaware.analysis.evaluation.scenes import digest_truth
 from roadaware.analysis.event_findings import (
     LeftOut,
     check_image_size,
@@ -245,6 +246,7 @@ def evaluate_events(
         "truth": {
             "dataset": scenes.meta.dataset or request.dataset,
             "digest": scenes.meta.source_digest,
+            "judged_digest": digest_truth(scenes),
             "videos": len(scenes.videos),
             "boxes": len(scenes.boxes),
             "native_kinds": event_inputs.map_native_kinds(scenes),
