@@ -107,6 +107,35 @@ def test_inputs_have_shapes_that_a_sample_can_have(originals: Path, tmp_path: Pa
         Predictor.open(changed(source, tmp_path / "a", "shapes", "centre", value=shape))
 
 
+def test_a_flipped_bit_of_a_pickled_file_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    torch.save({"weight": torch.arange(1000.0)}, path)
+    whole, chance = path.read_bytes(), np.random.default_rng(0)
+    found = read_tensors(path)["weight"]
+    begin = whole.index(found.numpy().tobytes())
+    for place in chance.integers(begin, begin + 4000, 20):
+        data = bytearray(whole)
+        data[place] ^= 1 << int(chance.integers(8))
+        path.write_bytes(data)
+        with pytest.raises(DamagedError, match="Bad CRC-32"):
+            read_tensors(path)
+
+
+def test_members_of_a_pickled_file_that_share_their_bytes_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", bytes(10_000))
+        # The list of members names the same bytes again.
+        for n in range(3):
+            again = zipfile.ZipInfo(f"archive/data/{n}")
+            first = archive.infolist()[0]
+            for name in ("header_offset", "file_size", "compress_size", "CRC"):
+                setattr(again, name, getattr(first, name))
+            archive.filelist.append(again)
+    with pytest.raises(DamagedError, match="overlap"):
+        read_tensors(path)
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder", "circle", "sparse", "device"])
 def test_what_is_no_file_ends_at_once(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a.safetensors"

@@ -100,7 +100,7 @@ def test_runs_on_corrected_annotations_are_not_compared(
     assert roadaware("compare", folders[0], tmp_path / "on-same", "--resamples", "20").code == 0
     done = roadaware("compare", folders[0], tmp_path / "on-moved", "--resamples", "20")
     assert done.code != 0
-    assert "judged on different annotations" in done.err
+    assert "judged on different truths" in done.err
 
 
 def test_a_report_of_both_compares_them(
@@ -166,6 +166,27 @@ def test_runs_of_other_configs_or_truths_are_not_compared(
     assert roadaware(*words, tmp_path / "part", "--split", "val_2").code == 0
     done = roadaware("compare", folders[0], tmp_path / "part")
     assert done.code == 3
+
+
+def test_runs_on_moved_boxes_or_other_spans_are_not_compared(
+    roadaware: Command, events: Events, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    truth = read("road", events.truth, cache=False)
+    moved = truth.boxes.with_columns(pl.col("x2_px") + 1)
+    shorter = truth.tubes.with_columns(
+        pl.when(pl.col("spans").list.len() > 0)
+        .then(pl.lit([[0, 1]], dtype=truth.tubes.schema["spans"]))
+        .otherwise("spans")
+        .alias("spans")
+    )
+    for name, changed in (("moved", {"boxes": moved}), ("shorter", {"tubes": shorter}), ("same", {})):
+        save(truth.with_tables(**changed), tmp_path / name)
+        run = tmp_path / f"{name}-run"
+        words = ["--truth", tmp_path / name, "--predictions", events.saved, "--only", "video", "-o", run]
+        assert roadaware("evaluate", "road", *words).code == 0
+        done = roadaware("compare", folders[0], run)
+        assert done.code == (0 if name == "same" else 3), done.err
+        assert ("different truths" in done.err) == (name != "same")
 
 
 @pytest.mark.parametrize("name", ["per_class.parquet", "matches_frame.parquet", "tubes.json"])

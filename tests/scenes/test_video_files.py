@@ -11,7 +11,9 @@ from pathlib import Path
 
 import av
 import numpy as np
+import polars as pl
 import pytest
+from PIL import Image
 
 from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.io.video import (
@@ -27,7 +29,9 @@ from roadaware.io.video import (
 )
 from roadaware.online.frames import SystemClock
 from roadaware.online.video_files import VideoFile
-from roadaware.tasks.videos import collect_videos
+from roadaware.scenes.store import save
+from roadaware.scenes.tables import Scenes
+from roadaware.tasks.videos import collect_videos, find_videos
 
 H, W, FPS, RATE = 96, 128, 12.5, 16000
 Y, X = np.mgrid[:H, :W]
@@ -357,3 +361,34 @@ def test_the_same_frames_make_the_same_file_whatever_memory_held_before(tmp_path
                 video.write(frame)
         files.add((tmp_path / "video.mp4").read_bytes())
     assert len(files) == 1
+
+
+def test_a_video_of_images_has_changed_when_any_of_them_has(tmp_path: Path) -> None:
+    (tmp_path / "media" / "a").mkdir(parents=True)
+    for number in range(1, 4):
+        Image.fromarray(picture(number)).save(tmp_path / "media" / "a" / f"{number:05d}.png")
+    videos = pl.DataFrame({"video": ["a"], "width_px": [W], "height_px": [H], "n_frames": [3]})
+    save(Scenes(videos=videos), tmp_path / "set")
+
+    def stamp() -> str:
+        found = collect_videos(
+            [tmp_path / "set"], media=tmp_path / "media", pattern="{video}/{number:05d}.png"
+        )
+        return found.facts[0].stamp
+
+    first = stamp()
+    assert stamp() == first
+    Image.fromarray(picture(9)).save(tmp_path / "media" / "a" / "00002.png")
+    assert stamp() != first
+
+
+def test_a_video_of_images_with_a_hole_is_refused_and_a_shorter_one_is_not(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        for number in range(1, 9 if name == "a" else 5):
+            Image.fromarray(picture(number)).save(tmp_path / name / f"{number:05d}.png")
+    (tmp_path / "a" / "00005.png").unlink()
+    scenes = Scenes(videos=pl.DataFrame({"video": ["a", "b"], "n_frames": [8, 8]}))
+    films, refused = find_videos(scenes, tmp_path, "{video}/{number:05d}.png")
+    assert [(film.video, film.n_frames) for film in films] == [("b", 4)]
+    assert "00005.png: the image is not there" in refused["a"]

@@ -261,6 +261,10 @@ def build_road_tables(raw: RawVideo, terms: Terms) -> tuple[Tables, Findings]:
     known = {*terms.boxes, AV_ACTION}
     for native in sorted({*raw.boxes.ids, *raw.tubes} - known):
         findings.warn("kinds of labels that 'label_types' does not name, left aside", f"{raw.name}, {native}")
+    for native, ids in raw.boxes.ids.items():
+        # Every predicted tube of the kind is wrong there.
+        if native in terms.boxes and native not in raw.tubes and len(ids.value):
+            findings.warn(f"videos without {native}_tubes whose boxes have {native}_ids", raw.name)
     tubes, tube_labels = _tubes(raw, tracks, terms, findings)
     head = raw.head | {"width_px": size[0], "height_px": size[1]}
     tables = {

@@ -121,13 +121,9 @@ def _compare_pedestrians(a: Run, b: Run, *, resamples: int, seed: int, names: tu
 def _compare_events(
     a: EventRun, b: EventRun, *, resamples: int, seed: int, names: tuple[str, str]
 ) -> DetectionComparison:
-    truths = [run.facts["truth"].get("rows_digest") for run in (a, b)]
-    # Runs of older versions do not say it.
-    if None not in truths and truths[0] != truths[1]:
-        raise InputError(
-            f"{names[0]} and {names[1]} were judged on different annotations ({' and '.join(map(str, truths))})",
-            hint="evaluate both on the same ones, read in the same way",
-        )
+    one, two = (run.facts.get("truth", {}).get("judged_digest") for run in (a, b))
+    if one and two:  # runs of version 0.8 do not say
+        runs.check_same_truth(one, two, names)
     return compare_detections(
         a.matches, b.matches, a.config, resamples=resamples, seed=seed, names=names, config_b=b.config
     )

@@ -391,6 +391,24 @@ def _span(column: pl.Series) -> str:
     return f"{column.min()!r} to {column.max()!r}"
 
 
+def check_same_truth(a: str, b: str, names: tuple[str, str]) -> None:
+    """Make sure that two runs were judged on the same truth.
+
+    Args:
+        a: digest of the truth of the first.
+        b: of the second.
+        names: of both.
+
+    Raises:
+        InputError: if they differ.
+    """
+    if a != b:
+        raise InputError(
+            f"{names[0]} and {names[1]} were judged on different truths ({a} and {b})",
+            hint="evaluate both on the same annotations, read in the same way",
+        )
+
+
 def build_comparison_json(comparison: Any) -> dict[str, Any]:
     """The comparison, JSON-ready."""
     return {

@@ -174,12 +174,7 @@ def compare_scene_runs(
             f"{names[0]} and {names[1]} were judged by different configs, {differ}; evaluate both with the "
             "same"
         )
-    truths = [run.facts["truth"]["digest"] for run in (a, b)]
-    if truths[0] != truths[1]:
-        raise InputError(
-            f"{names[0]} and {names[1]} were judged on different truths ({' and '.join(truths)})",
-            hint="evaluate both on the same annotations, read in the same way",
-        )
+    runs.check_same_truth(a.facts["truth"]["digest"], b.facts["truth"]["digest"], names)
     if a.result.state is None or b.result.state is None:
         raise TypeError("a run needs the state behind its numbers")
     return compare_scenes(

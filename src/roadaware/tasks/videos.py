@@ -191,11 +191,15 @@ def find_videos(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Fil
                 film = _of_stills(scenes, root, name, place, stills[name])
             else:
                 film = _film(scenes, root, pattern, name)
+            promised = int((counts[place] if counts else None) or 0)
+            shorter = promised > film.n_frames
+            # A hole is no end: what lies behind it would be left out, or the hole found after hours.
+            if shorter and not film.stills and film.is_pictures and film.picture(promised - 1).is_file():
+                raise InputError("the image is not there", where=str(film.picture(film.n_frames)))
         except InputError as error:
             refused[name] = str(error)
             continue
-        promised = counts[place] if counts else None
-        if promised is not None and promised > film.n_frames:
+        if shorter:
             _log.warning("%s has %d frames of %d: the others are not used", name, film.n_frames, promised)
         found.append(film)
     if not found:
@@ -428,9 +432,9 @@ def _open_films(given: Sequence[Path]) -> VideoSet:
 
 
 def _stamp(film: Film) -> str:
-    """Changes when the video does, or its first image, or any of still images."""
-    if not film.stills:
-        found = (film.picture(0) if film.is_pictures else Path(film.path)).stat()
+    """Changes when the video does, or any of its images where these are files."""
+    if not film.is_pictures:
+        found = Path(film.path).stat()
         return f"{film.n_frames}-{found.st_size}-{found.st_mtime_ns}"
     whole = hashlib.blake2b(digest_size=8)
     for frame in film.frames:

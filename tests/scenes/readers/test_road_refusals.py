@@ -72,6 +72,13 @@ def test_bad_boxes_are_refused_and_leave_their_tubes(tmp_path: Path, content: Co
     assert tube["spans"].to_list() == [[[2, 12]]]
 
 
+def test_boxes_with_labels_of_a_kind_without_tubes_are_wondered_at(tmp_path: Path, content: Content) -> None:
+    content["db"]["v"]["loc_tube"] = content["db"]["v"].pop("loc_tubes")
+    scenes = read_from(tmp_path, content)
+    said = {"what": "videos without loc_tubes whose boxes have loc_ids", "count": 1, "example": "v"}
+    assert said in scenes.meta.notes["warnings"]
+
+
 def set_at(*path: str, value: Any) -> Callable[[Content], None]:
     def change(content: Content) -> None:
         inner = content["db"]["v"]

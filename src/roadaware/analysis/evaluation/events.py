@@ -246,7 +246,7 @@ def evaluate_events(
         "truth": {
             "dataset": scenes.meta.dataset or request.dataset,
             "digest": scenes.meta.source_digest,
-            "rows_digest": digest_truth(scenes),
+            "judged_digest": digest_truth(scenes),
             "videos": len(scenes.videos),
             "boxes": len(scenes.boxes),
             "native_kinds": event_inputs.map_native_kinds(scenes),

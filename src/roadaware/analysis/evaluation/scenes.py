@@ -404,6 +404,9 @@ def digest_truth(scenes: Scenes) -> str:
         for column in sorted(set(frame.columns) - set(_WORDS)):
             held = frame[column]
             total.update(f"{name}.{column}:{len(held)}".encode())
+            while held.dtype == pl.List:  # such as spans of tubes: how long each is, then what they hold
+                total.update(held.list.len().fill_null(0).to_numpy().tobytes())
+                held = held.explode()
             if held.dtype.is_numeric() or held.dtype == pl.Boolean:
                 total.update(held.cast(pl.Float64).fill_null(float("nan")).to_numpy().tobytes())
             elif held.dtype in (pl.String, pl.Categorical, pl.Enum):
