@@ -11,7 +11,7 @@ from typing import Any
 from roadaware.analysis.compare import Comparison, DetectionComparison, compare, compare_detections
 from roadaware.analysis.evaluation.runs import EventRun, Run, SceneRun
 from roadaware.analysis.scene_tasks import CORNER_CASES
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import UsageError
 from roadaware.reports import runs
 from roadaware.reports.clips import draw_run
 from roadaware.reports.event_pages import (
