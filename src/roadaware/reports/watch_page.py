@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from PIL import Image
 
 from roadaware.analysis.excerpts import LONGEST_S, MOST_CLIPS, Clip, Excerpt
@@ -566,23 +567,29 @@ def list_uncertainties(summary: Mapping[str, Any], watched: Watched) -> tuple[st
 def _find_shown(folder: Path, moments: Sequence[Moment]) -> list[int]:
     """The frame of the video that shows each moment; nothing where there is no video.
 
-    Its pace is its own: that of a camera is learnt later, and fast films are thinned.
+    Its pace is its own: that of a camera is learnt later, and fast films are thinned. Without tables that hold times it is
+    taken to be constant.
     """
     path = folder / FILM
     if not moments or not path.is_file():
         return []
     try:
-        frames = open_predictions(folder / TABLES).frames
-        if frames.is_empty() or "t_s" not in frames.columns:
-            return []
-        t_s = frames.sort("frame")["t_s"].to_numpy().astype(np.float64)
         with VideoReader(path) as film:
-            first = find_first_shown(t_s, film.fps or _USUAL_FPS)
-            # Tables hold single precision.
-            places = np.searchsorted(t_s, [each.t_s + _ROUNDED_S for each in moments], side="right") - 1
-            return [int(min(first[max(place, 0)], len(film) - 1)) for place in places]
+            fps, n_frames = film.fps or _USUAL_FPS, len(film)
     except InputError:
         return []
+    try:
+        frames = open_predictions(folder / TABLES).frames
+    except InputError:
+        frames = pl.DataFrame()
+    shown = [round(each.t_s * fps) for each in moments]
+    if len(frames) and "t_s" in frames.columns:
+        t_s = frames.sort("frame")["t_s"].to_numpy().astype(np.float64)
+        first = find_first_shown(t_s, fps)
+        # Tables hold single precision.
+        places = np.searchsorted(t_s, [each.t_s + _ROUNDED_S for each in moments], side="right") - 1
+        shown = [int(first[max(place, 0)]) for place in places]
+    return [min(each, n_frames - 1) for each in shown]
 
 
 def _film(folder: Path, beside: Path, shown: Sequence[int]) -> list[Any]:
