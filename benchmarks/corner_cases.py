@@ -32,7 +32,10 @@ def corner_recall() -> _Row:
     told = [
         ("corner", _spent(lambda: evaluate(predictions, truth, alone))),
         ("three groups", _spent(lambda: evaluate(predictions, truth, CornerConfig()))),
-        (f"{_RESAMPLES:,} resamples", _spent(lambda: evaluate(predictions, truth, alone, resamples=_RESAMPLES))),
+        (
+            f"{_RESAMPLES:,} resamples",
+            _spent(lambda: evaluate(predictions, truth, alone, resamples=_RESAMPLES)),
+        ),
     ]
     what = "corner cases: 9,768 images, 80,180 objects, 100 predictions an image, with both trivial answers"
     return what, "–", ", ".join(f"{name} {seconds:.2f} s CPU" for name, seconds in told)
