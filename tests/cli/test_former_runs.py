@@ -38,6 +38,9 @@ SOME = {
 """Of kind and file, a name that version 0.8 wrote."""
 
 
+pytestmark = pytest.mark.slow  # a run of each kind is made first
+
+
 @pytest.fixture(scope="module")
 def todays(events: Events, chaos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of each kind."""
